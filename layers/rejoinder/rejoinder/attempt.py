@@ -1,0 +1,222 @@
+"""One attempt at a reply, under the lease: turn, bot, commit. It ends with a delivery, or gives the lease back."""
+
+import json
+from dataclasses import replace
+
+from rejoinder.deliver import deliver
+from rejoinder.ports import (
+    BotFailed,
+    Channel,
+    Outside,
+    Permanent,
+    Replied,
+    Reply,
+    Text,
+    Transient,
+    Turn,
+    Work,
+)
+from rejoinder.protocol.conversation import Lease, Message, Outbox, Row, in_reading_order, take_reply, with_content
+from rejoinder.protocol.identity import reply_id
+from rejoinder.protocol.outcomes import Committed, Lost, Released, Superseded
+from rejoinder.protocol.transitions import mine
+
+RENEWAL_RETRY_MS = 1_000
+"""A renewal that did not get through is tried again this soon: the lease has two thirds of its length left."""
+
+
+async def attempt(conversation_id: str, row: Row, lease: Lease, deadline_ms: int, outside: Outside) -> Row:
+    """Generate one reply to everything that the claimed row has pending, commit it, deliver it.
+
+    Returns:
+        The row as the last write returned it.
+
+    Raises:
+        Transient: the store cannot be asked; the lease is left to run out.
+    """
+    try:
+        committed = await generate_and_commit(conversation_id, row, lease, deadline_ms, outside)
+    except Transient as fault:
+        return await give_back_unsent(conversation_id, row, lease, fault, outside)
+    if isinstance(committed, Committed):
+        return await deliver(conversation_id, committed.row, lease, outside, fresh=True)
+    return committed.row
+
+
+async def generate_and_commit(
+    conversation_id: str, row: Row, lease: Lease, deadline_ms: int, outside: Outside
+) -> Committed | Released | Lost:
+    """Bring the attempt to its commit, or give the lease back. Nothing is sent here."""
+    channel, messages = await prepare(conversation_id, row, outside)
+    result: Replied | BotFailed | Lost
+    if row.attempts > outside.timing.max_attempts:  # earlier holders crashed: not once more
+        result = BotFailed("every attempt crashed or timed out")
+    else:
+        result = await answer(conversation_id, row, lease, messages, channel, deadline_ms, outside)
+    if isinstance(result, Lost):
+        outside.observer.happened("lost", conversation_id, token=lease.token, at="generation")
+        return result
+    outbox = rendered(conversation_id, result, row, lease, channel, messages[-1], outside)
+    if isinstance(outbox, BotFailed):
+        outside.observer.happened("attempt_failed", conversation_id, attempt=row.attempts, reason=outbox.reason)
+        if row.attempts < outside.timing.max_attempts:
+            return await give_back_failed(conversation_id, row, lease, outbox.retry_after_ms, outside)
+        outside.observer.happened("fallback", conversation_id, attempts=row.attempts)
+        outbox = fallback(conversation_id, row, lease, channel, messages[-1], outside)
+    return await commit(conversation_id, row, lease, outbox, outside)
+
+
+async def prepare(conversation_id: str, row: Row, outside: Outside) -> tuple[Channel | None, tuple[Message, ...]]:
+    """Find the account to answer through (None: it is gone), and put the pending messages in reading order."""
+    keys = [message.text_key for message in row.pending if message.stored]
+    texts = await outside.store.texts(conversation_id, keys, outside.clock.now_ms()) if keys else {}
+    messages = in_reading_order(
+        tuple(
+            with_content(message, texts.get(message.text_key)) if message.stored else message for message in row.pending
+        )
+    )
+    try:
+        return await outside.channels.channel(conversation_id.partition(":")[0], row.pending[-1].via), messages
+    except Permanent as gone:
+        outside.observer.happened("account_gone", conversation_id, reason=str(gone))
+        return None, messages
+
+
+async def answer(
+    conversation_id: str,
+    row: Row,
+    lease: Lease,
+    messages: tuple[Message, ...],
+    channel: Channel | None,
+    deadline_ms: int,
+    outside: Outside,
+) -> Replied | BotFailed | Lost:
+    """Run the bot, renewing the lease, until it answers, fails, or its time is over."""
+    if channel is None:
+        return Replied(Reply())
+    now_ms = outside.clock.now_ms()
+    turn = Turn(
+        conversation_id,
+        messages,
+        await outside.store.history(conversation_id, outside.policy.history_turns, now_ms),
+        json.loads(await outside.store.state(conversation_id, now_ms) or "{}"),
+        deadline_ms=deadline_ms,
+        attempt=row.attempts,
+        overflowed=row.overflowed,
+    )
+    await channel.typing(row.pending[-1])
+    work = await outside.bot.start(turn)
+    renew_at_ms = outside.clock.now_ms() + outside.timing.renew_ms
+    while True:
+        result = await work.wait(min(renew_at_ms, deadline_ms))
+        if result is not None:
+            return result
+        if outside.clock.now_ms() >= deadline_ms:
+            await work.cancel()
+            return BotFailed("no answer in time")
+        renewed_or_lost = await renew(conversation_id, lease, work, outside)
+        if isinstance(renewed_or_lost, Lost):
+            return renewed_or_lost
+        renew_at_ms = renewed_or_lost
+
+
+async def renew(conversation_id: str, lease: Lease, work: Work, outside: Outside) -> int | Lost:
+    """Say that the holder lives; answers when to say so again."""
+    now_ms = outside.clock.now_ms()
+    try:
+        renewed = await outside.store.renew(conversation_id, lease, now_ms)
+    except Transient as fault:
+        outside.observer.happened("renewal_failed", conversation_id, reason=str(fault))
+        return now_ms + RENEWAL_RETRY_MS
+    if isinstance(renewed, Lost):
+        await work.cancel()
+        return renewed
+    return now_ms + outside.timing.renew_ms
+
+
+def rendered(
+    conversation_id: str,
+    result: Replied | BotFailed,
+    row: Row,
+    lease: Lease,
+    channel: Channel | None,
+    to: Message,
+    outside: Outside,
+) -> Outbox | BotFailed:
+    """Write the bot's answer as the outbox to commit; what the channel cannot show at all is a failed attempt."""
+    if isinstance(result, BotFailed):
+        return result
+    try:
+        parts = channel.render(result.reply, to) if channel is not None and result.reply.parts else ()
+    except Permanent as unshowable:
+        return BotFailed(f"the reply cannot be shown: {unshowable}")
+    return Outbox(
+        reply_id(conversation_id, lease.owner),
+        parts,
+        row.pending,
+        said=result.reply.text,
+        state=result.state,
+        token=lease.token,
+        committed_at_ms=outside.clock.now_ms(),
+        failed=channel is None,
+    )
+
+
+def fallback(
+    conversation_id: str, row: Row, lease: Lease, channel: Channel | None, to: Message, outside: Outside
+) -> Outbox:
+    """The outbox of the fallback reply, or of silence: the conversation goes on."""
+    said = outside.policy.fallback
+    reply = Replied(Reply((Text(said),)) if said else Reply())
+    outbox = rendered(conversation_id, reply, row, lease, channel, to, outside)
+    if isinstance(outbox, BotFailed):
+        outbox = rendered(conversation_id, Replied(Reply()), row, lease, None, to, outside)
+    assert isinstance(outbox, Outbox)  # silence renders on every channel
+    return replace(outbox, failed=True)
+
+
+async def commit(
+    conversation_id: str, row: Row, lease: Lease, outbox: Outbox, outside: Outside
+) -> Committed | Released | Lost:
+    """Recheck and commit in one write; a reply that is outdated by then leaves no trace."""
+    outbox, content = take_reply(outbox)
+    if content is not None:
+        await outside.store.put_text(conversation_id, outbox.reply_id, content, outside.clock.now_ms())
+    now_ms = outside.clock.now_ms()
+    committed = await outside.store.commit(conversation_id, lease, row, outbox, now_ms)
+    if isinstance(committed, Superseded) and row.superseded >= outside.timing.max_superseded:
+        # who never stops typing is answered too; the newer messages stay pending
+        committed = await outside.store.commit_partial(conversation_id, lease, row, outbox, now_ms)
+    match committed:
+        case Committed():
+            outside.observer.happened(
+                "committed", conversation_id, token=lease.token, messages=len(outbox.messages), failed=outbox.failed
+            )
+        case Lost():
+            outside.observer.happened("lost", conversation_id, token=lease.token, at="commit")
+        case Superseded():
+            outside.observer.happened("superseded", conversation_id, token=lease.token, in_a_row=row.superseded + 1)
+            return await outside.store.release_superseded(conversation_id, lease)
+    return committed
+
+
+async def give_back_failed(
+    conversation_id: str, row: Row, lease: Lease, retry_after_ms: int | None, outside: Outside
+) -> Released | Lost:
+    """Release after a failed attempt; the pause doubles with each, and is at least what the model asked for."""
+    pause_ms = max(outside.timing.attempt_pause_ms(row.attempts), retry_after_ms or 0)
+    return await outside.store.release_failed(conversation_id, lease, outside.clock.now_ms() + pause_ms)
+
+
+async def give_back_unsent(conversation_id: str, row: Row, lease: Lease, fault: Transient, outside: Outside) -> Row:
+    """Release after the store failed in mid-attempt, before anything was sent.
+
+    A commit whose answer was lost may have happened. Then the outbox is there and nothing of it was sent: released as
+    refused, it is safe to send. If it did not happen there is no outbox to release, and the attempt has failed.
+    """
+    outside.observer.happened("attempt_failed", conversation_id, attempt=row.attempts, reason=str(fault))
+    retry_at_ms = outside.clock.now_ms() + outside.timing.attempt_pause_ms(row.attempts)
+    released = await outside.store.release_refused(conversation_id, lease, retry_at_ms)
+    if isinstance(released, Lost) and mine(released.row, lease):
+        return (await outside.store.release_failed(conversation_id, lease, retry_at_ms)).row
+    return released.row

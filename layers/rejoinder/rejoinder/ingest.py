@@ -1,0 +1,183 @@
+"""Use case: a webhook becomes recorded messages, each with a wake-up that was armed before it was recorded."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+
+from rejoinder.ports import (
+    Channel,
+    Channels,
+    Clock,
+    Ignored,
+    Inbound,
+    Malformed,
+    Observer,
+    Permanent,
+    Rejected,
+    Request,
+    Response,
+    Store,
+    Transient,
+    Unverified,
+    WakeUps,
+)
+from rejoinder.protocol import wakeups
+from rejoinder.protocol.conversation import Message, content_of, take_content
+from rejoinder.protocol.identity import MAX_PROVIDER_ID_BYTES, message_id
+from rejoinder.protocol.outcomes import Duplicate, Full, Recorded, Room
+from rejoinder.protocol.timing import LATE_MS, Timing
+
+MAX_BODY_BYTES = 1_048_576
+"""Far above what any channel sends; API Gateway itself would let 10 MB through."""
+
+MAX_TEXT_BYTES = 262_144
+"""A longer text is cut, with a marker: an item of DynamoDB holds 400 KB, and no model reads more."""
+
+RECORD_TRIES = 3
+"""A full row may have room again when the refused message is to be counted: then it is recorded after all."""
+
+MAX_NAME_LENGTH = 64
+CUT_MARKER = "\n[…]"
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    """What the use case needs. Calling it handles one webhook."""
+
+    store: Store
+    wake_ups: WakeUps
+    channels: Channels
+    clock: Clock
+    observer: Observer
+    timing: Timing
+
+    async def __call__(self, channel_name: str, request: Request) -> Response:
+        """Answer one webhook: 200 recorded, duplicate or ignored; else the status that `architecture.md` names.
+
+        Never raises for what comes from outside; whatever it does raise is a fault of ours.
+        """
+        if request.method == "HEAD" or (request.method == "GET" and not request.query):
+            return Response(200, json.dumps({"status": "ok"}))
+        if len(request.body) > MAX_BODY_BYTES:
+            return self._refuse(413, f"body of {len(request.body)} bytes; at most {MAX_BODY_BYTES} are taken")
+        try:
+            channel = await self.channels.channel(channel_name, request.via)
+            if request.method == "GET":
+                return channel.handshake(request) or Response(200, json.dumps({"status": "ok"}))
+            if request.method != "POST":
+                return self._refuse(405, f"method {request.method}; a webhook is a POST")
+            now_ms = self.clock.now_ms()
+            channel.verify(request, now_ms)
+            if (greeting := channel.handshake(request)) is not None:
+                return greeting
+            return await self._take(channel, request, now_ms)
+        except Unverified as refusal:
+            self.observer.happened("unverified", channel=channel_name, reason=str(refusal))
+            return Response(refusal.status, json.dumps({"error": "not verified"}))
+        except Malformed as refusal:
+            return self._refuse(refusal.status, str(refusal))
+        except Permanent as refusal:
+            return self._refuse(404, str(refusal))
+        except Transient as fault:
+            self.observer.happened("unavailable", channel=channel_name, reason=str(fault))
+            return Response(503, json.dumps({"error": "try again later"}))
+
+    def _refuse(self, status: int, reason: str) -> Response:
+        self.observer.happened("refused", status=status, reason=reason)
+        return Response(status, json.dumps({"error": reason}))
+
+    async def _take(self, channel: Channel, request: Request, now_ms: int) -> Response:
+        outcomes: Counter[str] = Counter()
+        for event in channel.parse(request, now_ms):
+            match event:
+                case Ignored(reason):
+                    outcome = "ignored"
+                    self.observer.happened("ignored", reason=reason)
+                case Rejected(reason):
+                    outcome = "rejected"
+                    self.observer.happened("rejected", reason=reason)
+                case Inbound():
+                    outcome = await self._one(event, request.via)
+            outcomes[outcome] += 1
+        return Response(200, json.dumps(outcomes, sort_keys=True))
+
+    async def _one(self, inbound: Inbound, via: str) -> str:
+        """Bring one message to its outcome: `recorded`, `duplicate`, `ignored` or `rejected`."""
+        now_ms = self.clock.now_ms()
+        conversation_id = inbound.conversation_id
+        if not 0 < len(inbound.provider_id.encode("utf-8", "surrogatepass")) <= MAX_PROVIDER_ID_BYTES:
+            self.observer.happened("rejected", conversation_id, reason=f"message id over {MAX_PROVIDER_ID_BYTES} bytes")
+            return "rejected"
+        message = cleaned(inbound, via, now_ms)
+        if not message.text and not message.attachments:
+            self.observer.happened("ignored", conversation_id, reason="empty")
+            return "ignored"
+        if now_ms - message.sent_at_ms > LATE_MS and await self.store.was_answered(
+            conversation_id, message.id, message.sent_at_ms
+        ):
+            self.observer.happened("duplicate", conversation_id, reason="answered long ago")
+            return "duplicate"
+        await self.wake_ups.arm(wakeups.for_message(conversation_id, message.id, now_ms, self.timing))
+        message, content = take_content(message)
+        if content is not None:
+            await self.store.put_text(conversation_id, message.text_key, content, now_ms)
+        return await self._record(conversation_id, message, content, now_ms)
+
+    async def _record(self, conversation_id: str, message: Message, content: str | None, now_ms: int) -> str:
+        for _ in range(RECORD_TRIES):
+            match await self.store.record(conversation_id, message, now_ms):
+                case Recorded(row):
+                    self.observer.happened("recorded", conversation_id, received=row.received)
+                    await self._guarantee(wakeups.at_cap(conversation_id, row, now_ms, self.timing))
+                    return "recorded"
+                case Duplicate():
+                    self.observer.happened("duplicate", conversation_id, reason="on the row")
+                    return "duplicate"
+                case Full():
+                    pass
+            if content is None:
+                await self.store.put_text(conversation_id, message.text_key, content_of(message), now_ms)
+            if not isinstance(await self.store.overflow(conversation_id), Room):
+                self.observer.happened("overflowed", conversation_id, reason="flood")
+                return "rejected"
+        raise Transient("the conversation is full and empty by turns")
+
+    async def _guarantee(self, wake_up: wakeups.WakeUp | None) -> None:
+        if wake_up is None:
+            return
+        try:
+            await self.wake_ups.guarantee(wake_up)
+        except Transient as fault:  # the queue's promise stands; the second service's is an extra
+            self.observer.happened("guarantee_failed", wake_up.conversation_id, reason=str(fault))
+
+
+def cleaned(inbound: Inbound, via: str, now_ms: int) -> Message:
+    """Make the message that the row can keep: valid Unicode, no NUL, no blank text, bounded lengths."""
+    return Message(
+        id=message_id(inbound.provider_id),
+        provider_id=valid(inbound.provider_id),
+        author=valid(inbound.author),
+        sent_at_ms=now_ms if inbound.sent_at_ms is None else inbound.sent_at_ms,
+        arrived_at_ms=now_ms,
+        sequence=inbound.sequence,
+        text=bounded(valid(inbound.text)),
+        author_name=valid(inbound.author_name)[:MAX_NAME_LENGTH],
+        attachments=inbound.attachments,
+        via=via,
+        address=inbound.address,
+    )
+
+
+def valid(text: str) -> str:
+    """Remove NUL and replace lone surrogates: neither survives UTF-8, JSON and the databases behind them."""
+    return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def bounded(text: str) -> str:
+    """Strip a blank text to nothing, and cut one over `MAX_TEXT_BYTES` with a marker."""
+    if not text.strip():
+        return ""
+    encoded = text.encode()
+    if len(encoded) <= MAX_TEXT_BYTES:
+        return text
+    return encoded[: MAX_TEXT_BYTES - len(CUT_MARKER.encode())].decode("utf-8", "ignore") + CUT_MARKER

@@ -1,0 +1,526 @@
+"""Everything that the use cases need of the world, as protocols, and the words that both sides share.
+
+Every effect and every wait of a use case is an `await` of a method below. The adapters that run in Lambda simply do the
+work and return, so that a use case runs to its end in one go (`rejoinder.run`); the simulator answers each call when it
+likes, and lets anybody else go first (ADR 2). `Clock`, `Ids` and `Observer` are plain calls: they wait for nothing, and
+change nothing that another actor can see.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from rejoinder.protocol.conversation import Attachment, Held, Lease, Message, Outbox, Row, TurnRecord
+from rejoinder.protocol.outcomes import (
+    Claimed,
+    Committed,
+    Duplicate,
+    Finished,
+    Full,
+    Lost,
+    NotDue,
+    Overflowed,
+    Owing,
+    Recorded,
+    Released,
+    Renewed,
+    Room,
+    Settled,
+    Superseded,
+    Undelivered,
+)
+from rejoinder.protocol.outcomes import Held as HeldByAnother
+from rejoinder.protocol.timing import Timing
+from rejoinder.protocol.wakeups import WakeUp
+
+# --- faults: three kinds, three actions -------------------------------------------------------------------------------
+
+
+class Fault(Exception):  # noqa: N818  # the kinds of fault are named by what to do, not by "Error"
+    """Something outside went wrong, translated by the adapter that met it."""
+
+
+class Transient(Fault):
+    """It certainly did not happen, and may work later: try again.
+
+    Attributes:
+        retry_after_ms: not sooner than this, if the other side said so.
+        ours: the fault is on our side (an expired token): try again, and raise the alarm.
+    """
+
+    def __init__(self, reason: str, *, retry_after_ms: int | None = None, ours: bool = False) -> None:
+        super().__init__(reason)
+        self.retry_after_ms = retry_after_ms
+        self.ours = ours
+
+
+class Permanent(Fault):
+    """It did not happen, and never will: stop, and record the reason."""
+
+
+class UnknownOutcome(Fault):
+    """It may have happened: never repeated blindly."""
+
+
+class Unverified(Permanent):
+    """A request that does not prove where it comes from. The reason is for the log, never for the sender."""
+
+    def __init__(self, reason: str, *, status: int = 401) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Malformed(Permanent):
+    """A verified request that is not what its channel sends. The reason is for the sender too."""
+
+    def __init__(self, reason: str, *, status: int = 400) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+# --- webhooks ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A webhook as it came: header names in lower case, the body as the raw bytes that were signed.
+
+    Attributes:
+        method: upper case.
+        path: as the client wrote it, stage included where the sender saw one.
+        host: the host that the sender saw.
+        query: the raw query string, without `?`.
+        via: the account's label in the URL.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    host: str = ""
+    query: str = ""
+    via: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer to a webhook."""
+
+    status: int
+    body: str = ""
+    content_type: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Inbound:
+    """A genuine message in a verified request, before it is cleaned, hashed and recorded.
+
+    Attributes:
+        conversation_id: encoded.
+        sent_at_ms: None where the channel does not say.
+        sequence: the provider's own order within one time; 0 where it has none.
+        address: where a reply goes, in the channel's own words.
+    """
+
+    conversation_id: str
+    provider_id: str
+    author: str
+    text: str
+    sent_at_ms: int | None = None
+    sequence: int = 0
+    author_name: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """An authentic event that is not for the bot: it leaves no trace but a count."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """An event that should have been a message and cannot be one; the others of its batch are kept."""
+
+    reason: str
+
+
+Event = Inbound | Ignored | Rejected
+
+# --- replies ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Plain text; the channel splits what is too long."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image by URL."""
+
+    url: str
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file by URL."""
+
+    url: str
+    name: str = ""
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Buttons:
+    """A text with answers to choose from; a channel without buttons lists them."""
+
+    text: str
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """The channel's own JSON, sent as it is.
+
+    Attributes:
+        payload: the request body, without the address.
+        text: what the history shows.
+    """
+
+    payload: Mapping[str, Any]
+    text: str = ""
+
+
+Part = Text | Image | File | Buttons | Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the bot says, in order. No parts: it says nothing, and the messages count as answered."""
+
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The reply as the history keeps it."""
+        return "\n\n".join(said for part in self.parts if (said := part_text(part)))
+
+
+def part_text(part: Part) -> str:
+    """Write a part as text: what the history keeps, and what a channel shows that cannot show the part."""
+    match part:
+        case Text(text):
+            return text
+        case Image(url, caption) | File(url, _, caption):
+            return f"{caption}\n{url}" if caption else url
+        case Buttons(text, options):
+            return "\n".join([text, *(f"• {option}" for option in options)])
+        case Raw(_, text):
+            return text
+
+
+# --- turns ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Turn:
+    """What a bot answers: every unanswered message of one conversation, and what it knows of it.
+
+    Attributes:
+        conversation_id: encoded; `channel` and `account` are its first parts.
+        messages: in reading order. One reply answers all of them.
+        history: earlier turns, oldest first, with what was really sent.
+        state: the bot's own JSON document. Change it in place: it is kept if, and only if, the reply is committed.
+        deadline_ms: answer before this (epoch); a later reply is thrown away.
+        attempt: 1, or more where earlier attempts failed.
+        overflowed: messages that were refused since the last reply, because too many were unanswered.
+        outdated: asks whether a newer message has come since the turn began (at most one read a second).
+        stopped: tells whether the reply is no longer wanted (time ran out, or another holder took over).
+    """
+
+    conversation_id: str
+    messages: tuple[Message, ...]
+    history: tuple[TurnRecord, ...] = ()
+    state: dict[str, Any] = field(default_factory=dict)
+    deadline_ms: int = 0
+    attempt: int = 1
+    overflowed: int = 0
+    outdated: Callable[[], bool] = lambda: False
+    stopped: Callable[[], bool] = lambda: False
+
+    @property
+    def channel(self) -> str:
+        """The channel's name."""
+        return self.conversation_id.partition(":")[0]
+
+    @property
+    def text(self) -> str:
+        """The texts of all messages, one a line: for bots that need no more."""
+        return "\n".join(message.text for message in self.messages if message.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """The bot's answer, and its state after it as JSON (None: unchanged)."""
+
+    reply: Reply
+    state: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BotFailed:
+    """The bot raised, or its answer cannot be used.
+
+    Attributes:
+        reason: for the log; without message texts.
+        retry_after_ms: not sooner than this, if the model said so.
+    """
+
+    reason: str
+    retry_after_ms: int | None = None
+
+
+class Work(Protocol):
+    """A running bot."""
+
+    async def wait(self, until_ms: int) -> Replied | BotFailed | None:
+        """Wait for the answer until the given time (epoch ms); None: still running."""
+
+    async def cancel(self) -> None:
+        """Say that the answer is not wanted any more. Never fails; the bot may go on for a while, unheard."""
+
+
+class Bot(Protocol):
+    """Whatever answers turns."""
+
+    async def start(self, turn: Turn) -> Work:
+        """Begin to answer."""
+
+
+# --- the world --------------------------------------------------------------------------------------------------------
+
+
+class Clock(Protocol):
+    """Time."""
+
+    def now_ms(self) -> int:
+        """Epoch milliseconds, UTC. May run seconds apart from another process's."""
+
+
+class Ids(Protocol):
+    """Randomness."""
+
+    def fresh(self) -> str:
+        """128 random bits as 32 hex digits, never the same twice."""
+
+
+class Observer(Protocol):
+    """What operators see. Never fails; message texts never go through it."""
+
+    def happened(self, what: str, conversation_id: str = "", **fields: str | int | None) -> None:
+        """Count and log one thing by its fixed name (`docs/operating.md` lists them)."""
+
+
+class WakeUps(Protocol):
+    """The lanes that bring a wake-up to the generator, at least once, at about its due time."""
+
+    async def arm(self, wake_up: WakeUp) -> None:
+        """Promise the wake-up. Returns only when the service has taken it.
+
+        Raises:
+            Transient: it could not be armed.
+        """
+
+    async def guarantee(self, wake_up: WakeUp) -> None:
+        """Promise it from a second service, where the lane has one.
+
+        Raises:
+            Transient: it could not be armed.
+        """
+
+    async def bury(self, wake_up: WakeUp) -> None:
+        """Send the wake-up to the dead-letter queue, where an alarm sees it.
+
+        Raises:
+            Transient: it could not be sent.
+        """
+
+
+class Channel(Protocol):
+    """One account on one channel: verify, parse, send."""
+
+    def verify(self, request: Request, now_ms: int) -> None:
+        """Check the proof over the raw bytes, in constant time, before anything is parsed.
+
+        Raises:
+            Unverified: absent, wrong, or too old.
+        """
+
+    def handshake(self, request: Request) -> Response | None:
+        """Answer a request by which the provider checks the endpoint; None for any other."""
+
+    def parse(self, request: Request, now_ms: int) -> Sequence[Event]:
+        """Read a verified request.
+
+        Raises:
+            Malformed: not what this channel sends; nothing of it can be used.
+        """
+
+    def render(self, reply: Reply, to: Message) -> tuple[str, ...]:
+        """Write the reply as the requests to send, split and degraded as the channel needs: pure, before the commit.
+
+        Raises:
+            Permanent: the reply cannot be shown on this channel at all.
+        """
+
+    async def send(self, part: str, reply_id: str, index: int) -> None:
+        """Send one rendered part.
+
+        Raises:
+            Transient: certainly not sent; may be sent again later.
+            Permanent: refused for good.
+            UnknownOutcome: may have been sent.
+        """
+
+    async def was_sent(self, reply_id: str, index: int) -> bool | None:
+        """Ask whether the part was sent; None where the channel cannot tell."""
+
+    async def typing(self, to: Message) -> None:
+        """Show that a reply is being written. Best effort: never raises."""
+
+
+class Channels(Protocol):
+    """The accounts of this deployment."""
+
+    async def channel(self, name: str, via: str) -> Channel:
+        """Find the account that `/webhooks/<name>/<via>` names.
+
+        Raises:
+            Permanent: there is none.
+            Transient: its secrets cannot be read just now.
+        """
+
+
+class Store(Protocol):
+    """The table. Each transition is one conditional write, and answers with the row as of its decision.
+
+    Every method raises `Transient` where the table cannot be reached, or refuses for its load; the write may have been
+    applied all the same, and is recognised when it is repeated.
+    """
+
+    async def record(self, conversation_id: str, message: Message, now_ms: int) -> Recorded | Duplicate | Full:
+        """See `transitions.record`."""
+
+    async def overflow(self, conversation_id: str) -> Overflowed | Room:
+        """See `transitions.overflow`."""
+
+    async def claim(
+        self, conversation_id: str, owner: str, now_ms: int
+    ) -> Claimed | NotDue | HeldByAnother | Settled | Undelivered:
+        """See `transitions.claim`."""
+
+    async def resume(self, conversation_id: str, owner: str, now_ms: int) -> Claimed | NotDue | HeldByAnother | Settled:
+        """See `transitions.resume`."""
+
+    async def renew(self, conversation_id: str, lease: Lease, now_ms: int) -> Renewed | Lost:
+        """See `transitions.renew`."""
+
+    async def commit(
+        self, conversation_id: str, lease: Lease, claimed: Row, outbox: Outbox, now_ms: int
+    ) -> Committed | Superseded | Lost:
+        """See `transitions.commit`; `claimed` is the row that the caller's claim returned."""
+
+    async def commit_partial(
+        self, conversation_id: str, lease: Lease, claimed: Row, outbox: Outbox, now_ms: int
+    ) -> Committed | Lost:
+        """See `transitions.commit_partial`."""
+
+    async def progress(self, conversation_id: str, lease: Lease, sent: int, now_ms: int) -> Renewed | Lost:
+        """See `transitions.progress`."""
+
+    async def finish(self, conversation_id: str, lease: Lease) -> Finished | Owing | Lost:
+        """See `transitions.finish`."""
+
+    async def finish_owing(self, conversation_id: str, lease: Lease, owed_since_ms: int) -> Finished | Lost:
+        """See `transitions.finish_owing`."""
+
+    async def release_superseded(self, conversation_id: str, lease: Lease) -> Released | Lost:
+        """See `transitions.release_superseded`."""
+
+    async def release_failed(self, conversation_id: str, lease: Lease, retry_at_ms: int) -> Released | Lost:
+        """See `transitions.release_failed`."""
+
+    async def release_refused(self, conversation_id: str, lease: Lease, retry_at_ms: int) -> Released | Lost:
+        """See `transitions.release_refused`."""
+
+    async def read(self, conversation_id: str) -> Row:
+        """Read the row, strongly consistent; an absent one reads as `Row()`."""
+
+    async def put_text(self, conversation_id: str, key: str, content: str, now_ms: int) -> None:
+        """Keep a long content as the item `TEXT#<key>`."""
+
+    async def texts(self, conversation_id: str, keys: Sequence[str], now_ms: int) -> dict[str, str]:
+        """Read contents by key; what is absent or past its retention is left out."""
+
+    async def put_turn(self, conversation_id: str, turn: TurnRecord, now_ms: int) -> bool:
+        """Write `TURN#<answered>`; False where it is there already."""
+
+    async def put_state(self, conversation_id: str, state: str, answered: int, now_ms: int) -> bool:
+        """Write `STATE`; False where the stored one is from the same or a higher `answered`."""
+
+    async def state(self, conversation_id: str, now_ms: int) -> str | None:
+        """Read `STATE`, a JSON document; None where there is none within its retention."""
+
+    async def history(self, conversation_id: str, limit: int, now_ms: int) -> tuple[TurnRecord, ...]:
+        """Read the last `limit` turns within their retention, oldest first, with their long contents."""
+
+    async def was_answered(self, conversation_id: str, message_id: bytes, since_ms: int) -> bool:
+        """Look a message up in the turns since a time."""
+
+    async def put_held(self, conversation_id: str, held: Held, now_ms: int) -> None:
+        """Keep a reply for an operator as the item `HELD#<answered>`."""
+
+    async def held(self, conversation_id: str, now_ms: int) -> tuple[Held, ...]:
+        """Read the replies that wait for an operator, oldest first."""
+
+    async def owed(self, before_ms: int) -> Sequence[str]:
+        """List the conversations that have owed something since before the given time, from the index `owed`."""
+
+    async def forget(self, conversation_id: str) -> int:
+        """Delete every item of the conversation; answers how many there were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What is not the protocol's to decide.
+
+    Attributes:
+        in_doubt: `hold` never sends twice; `resend` never loses.
+        fallback: said when every attempt failed; empty: silence.
+        history_turns: how many earlier turns a bot is given.
+    """
+
+    in_doubt: Literal["hold", "resend"] = "hold"
+    fallback: str = ""
+    history_turns: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """All that the generator's use case has of the world."""
+
+    store: Store
+    wake_ups: WakeUps
+    channels: Channels
+    bot: Bot
+    clock: Clock
+    ids: Ids
+    observer: Observer
+    timing: Timing
+    policy: Policy = field(default_factory=Policy)

@@ -1,0 +1,1 @@
+"""THE PROTOCOL: pure functions over one row per conversation. No clock, no randomness, no I/O, no environment."""

@@ -1,0 +1,97 @@
+"""What a transition can answer. Losing a race is an answer, not an exception.
+
+Each carries the row as of the decision: the next one where the transition happened, else the one that refused it.
+`repeated` marks an answer that recognised one's own earlier write, whose answer was lost.
+"""
+
+from dataclasses import dataclass
+
+from rejoinder.protocol.conversation import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The row as of the decision."""
+
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Answered):
+    """The transition happened, now or (`repeated`) in an earlier try of the same call."""
+
+    repeated: bool = False
+
+
+class Recorded(Done):
+    """`record`: the message counts, and is pending."""
+
+
+class Duplicate(Answered):
+    """`record`: the message is on the row already."""
+
+
+class Full(Answered):
+    """`record`: `pending` is at its bound."""
+
+
+class Overflowed(Done):
+    """`overflow`: the refused message is counted."""
+
+
+class Room(Answered):
+    """`overflow`: there is room again; record it."""
+
+
+class Claimed(Done):
+    """`claim`, `resume`: the lease is mine."""
+
+
+class Committed(Done):
+    """`commit`, `commit_partial`: the reply in the row's outbox is the one to send."""
+
+
+class Renewed(Done):
+    """`renew`, `progress`: a full lease again."""
+
+
+class Finished(Done):
+    """`finish`, `finish_owing`: nothing of this turn is left on the row."""
+
+
+class Released(Done):
+    """`release`: somebody else may try."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotDue(Answered):
+    """`claim`, `resume`: too early."""
+
+    due_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held(Answered):
+    """`claim`, `resume`: another's lease is live."""
+
+    until_ms: int
+
+
+class Settled(Answered):
+    """`claim`: nothing is owed; `resume`: no committed reply is left."""
+
+
+class Undelivered(Answered):
+    """`claim`: a committed reply waits; `resume` it."""
+
+
+class Superseded(Answered):
+    """`commit`: something newer than what the reply covers was recorded. Mine still."""
+
+
+class Owing(Answered):
+    """`finish`: something newer is pending; `finish_owing`. Mine still."""
+
+
+class Lost(Answered):
+    """The lease is another's, or the row is another life's. Nothing was changed."""

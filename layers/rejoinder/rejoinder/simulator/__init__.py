@@ -1,0 +1,1 @@
+"""Production code under simulation: the real use cases, a world that decides who goes next."""

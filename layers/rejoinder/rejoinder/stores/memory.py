@@ -1,0 +1,245 @@
+"""The reference store: the pure transitions, applied to rows in memory. For tests, simulator and `rejoinder dev`."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from rejoinder.protocol import transitions
+from rejoinder.protocol.conversation import (
+    Held,
+    Lease,
+    Message,
+    Outbox,
+    Row,
+    TurnRecord,
+    with_content,
+    with_reply,
+)
+from rejoinder.protocol.outcomes import (
+    Answered,
+    Claimed,
+    Committed,
+    Done,
+    Duplicate,
+    Finished,
+    Full,
+    Lost,
+    NotDue,
+    Overflowed,
+    Owing,
+    Recorded,
+    Released,
+    Renewed,
+    Room,
+    Settled,
+    Superseded,
+    Undelivered,
+)
+from rejoinder.protocol.outcomes import Held as HeldByAnother
+from rejoinder.protocol.timing import Timing
+
+
+@dataclass(frozen=True, slots=True)
+class Kept[T]:
+    """An item beside the row, and until when it is kept."""
+
+    value: T
+    answered: int
+    expires_at_s: int
+
+    def within(self, now_ms: int) -> bool:
+        """Whether the item is still within its retention."""
+        return now_ms < self.expires_at_s * 1_000
+
+
+@dataclass(slots=True)
+class MemoryStore:
+    """Implements `ports.Store`. One step at a time: whoever shares it among threads holds a mutex of its own.
+
+    Attributes:
+        timing: the settings of the protocol.
+        rows: the row of each conversation.
+        items: everything beside the rows, by conversation and the item's key.
+    """
+
+    timing: Timing
+    rows: dict[str, Row] = field(default_factory=dict)
+    items: dict[tuple[str, str], Kept[str] | Kept[TurnRecord] | Kept[Held]] = field(default_factory=dict)
+
+    def _apply[A: Answered](self, conversation_id: str, transition: Callable[[Row], A]) -> A:
+        outcome = transition(self.rows.get(conversation_id, Row()))
+        if isinstance(outcome, Done) and not outcome.repeated:
+            self.rows[conversation_id] = outcome.row
+        return outcome
+
+    async def record(self, conversation_id: str, message: Message, now_ms: int) -> Recorded | Duplicate | Full:
+        """See `transitions.record`."""
+        return self._apply(
+            conversation_id, lambda row: transitions.record(row, conversation_id, message, now_ms, self.timing)
+        )
+
+    async def overflow(self, conversation_id: str) -> Overflowed | Room:
+        """See `transitions.overflow`."""
+        return self._apply(conversation_id, lambda row: transitions.overflow(row, self.timing))
+
+    async def claim(
+        self, conversation_id: str, owner: str, now_ms: int
+    ) -> Claimed | NotDue | HeldByAnother | Settled | Undelivered:
+        """See `transitions.claim`."""
+        return self._apply(conversation_id, lambda row: transitions.claim(row, owner, now_ms, self.timing))
+
+    async def resume(self, conversation_id: str, owner: str, now_ms: int) -> Claimed | NotDue | HeldByAnother | Settled:
+        """See `transitions.resume`."""
+        return self._apply(conversation_id, lambda row: transitions.resume(row, owner, now_ms, self.timing))
+
+    async def renew(self, conversation_id: str, lease: Lease, now_ms: int) -> Renewed | Lost:
+        """See `transitions.renew`."""
+        return self._apply(conversation_id, lambda row: transitions.renew(row, lease, now_ms, self.timing))
+
+    async def commit(
+        self, conversation_id: str, lease: Lease, claimed: Row, outbox: Outbox, now_ms: int
+    ) -> Committed | Superseded | Lost:
+        """See `transitions.commit`."""
+        return self._apply(
+            conversation_id,
+            lambda row: transitions.commit(
+                row, lease, claimed.answered, claimed.overflowed, outbox, now_ms, self.timing
+            ),
+        )
+
+    async def commit_partial(
+        self, conversation_id: str, lease: Lease, claimed: Row, outbox: Outbox, now_ms: int
+    ) -> Committed | Lost:
+        """See `transitions.commit_partial`."""
+        return self._apply(
+            conversation_id,
+            lambda row: transitions.commit_partial(
+                row, lease, claimed.answered, claimed.overflowed, outbox, now_ms, self.timing
+            ),
+        )
+
+    async def progress(self, conversation_id: str, lease: Lease, sent: int, now_ms: int) -> Renewed | Lost:
+        """See `transitions.progress`."""
+        return self._apply(conversation_id, lambda row: transitions.progress(row, lease, sent, now_ms, self.timing))
+
+    async def finish(self, conversation_id: str, lease: Lease) -> Finished | Owing | Lost:
+        """See `transitions.finish`."""
+        return self._apply(conversation_id, lambda row: transitions.finish(row, lease))
+
+    async def finish_owing(self, conversation_id: str, lease: Lease, owed_since_ms: int) -> Finished | Lost:
+        """See `transitions.finish_owing`."""
+        return self._apply(conversation_id, lambda row: transitions.finish_owing(row, lease, owed_since_ms))
+
+    async def release_superseded(self, conversation_id: str, lease: Lease) -> Released | Lost:
+        """See `transitions.release_superseded`."""
+        return self._apply(conversation_id, lambda row: transitions.release_superseded(row, lease))
+
+    async def release_failed(self, conversation_id: str, lease: Lease, retry_at_ms: int) -> Released | Lost:
+        """See `transitions.release_failed`."""
+        return self._apply(conversation_id, lambda row: transitions.release_failed(row, lease, retry_at_ms))
+
+    async def release_refused(self, conversation_id: str, lease: Lease, retry_at_ms: int) -> Released | Lost:
+        """See `transitions.release_refused`."""
+        return self._apply(conversation_id, lambda row: transitions.release_refused(row, lease, retry_at_ms))
+
+    async def read(self, conversation_id: str) -> Row:
+        """Read the row."""
+        return self.rows.get(conversation_id, Row())
+
+    async def put_text(self, conversation_id: str, key: str, content: str, now_ms: int) -> None:
+        """Keep a long content."""
+        self.items[conversation_id, f"TEXT#{key}"] = self._kept(content, 0, now_ms)
+
+    async def texts(self, conversation_id: str, keys: Sequence[str], now_ms: int) -> dict[str, str]:
+        """Read contents by key."""
+        found = {key: self.items.get((conversation_id, f"TEXT#{key}")) for key in keys}
+        return {
+            key: kept.value
+            for key, kept in found.items()
+            if kept is not None and isinstance(kept.value, str) and kept.within(now_ms)
+        }
+
+    async def put_turn(self, conversation_id: str, turn: TurnRecord, now_ms: int) -> bool:
+        """Write `TURN#<answered>`; False where it is there already."""
+        key = (conversation_id, f"TURN#{turn.answered:012d}")
+        return self._put_newer(key, self._kept(turn, turn.answered, now_ms), now_ms)
+
+    async def put_state(self, conversation_id: str, state: str, answered: int, now_ms: int) -> bool:
+        """Write `STATE`; False where the stored one is from the same or a higher `answered`."""
+        return self._put_newer((conversation_id, "STATE"), self._kept(state, answered, now_ms), now_ms)
+
+    def _put_newer(self, key: tuple[str, str], item: Kept[str] | Kept[TurnRecord], now_ms: int) -> bool:
+        stored = self.items.get(key)
+        if stored is not None and stored.answered >= item.answered and stored.within(now_ms):
+            return False
+        self.items[key] = item
+        return True
+
+    def _kept[T](self, value: T, answered: int, now_ms: int) -> Kept[T]:
+        return Kept(value, answered, transitions.expiry_s(now_ms, self.timing))
+
+    async def state(self, conversation_id: str, now_ms: int) -> str | None:
+        """Read `STATE`."""
+        kept = self.items.get((conversation_id, "STATE"))
+        if kept is None or not isinstance(kept.value, str) or not kept.within(now_ms):
+            return None
+        return kept.value
+
+    async def history(self, conversation_id: str, limit: int, now_ms: int) -> tuple[TurnRecord, ...]:
+        """Read the last turns with their long contents."""
+        turns = [kept.value for kept in self._items(conversation_id, "TURN#") if kept.within(now_ms)]
+        records = [turn for turn in turns if isinstance(turn, TurnRecord)][-limit:] if limit > 0 else []
+        return tuple([await self._whole(conversation_id, record, now_ms) for record in records])
+
+    async def _whole(self, conversation_id: str, turn: TurnRecord, now_ms: int) -> TurnRecord:
+        keys = [message.text_key for message in turn.messages if message.stored]
+        if turn.stored:
+            keys.append(turn.reply_id)
+        texts = await self.texts(conversation_id, keys, now_ms)
+        messages = tuple(
+            with_content(message, texts.get(message.text_key)) if message.stored else message
+            for message in turn.messages
+        )
+        said = turn.said
+        if turn.stored and turn.reply_id in texts:
+            said = with_reply(Outbox(turn.reply_id, (), messages), texts[turn.reply_id]).said
+        return replace(turn, messages=messages, said=said, stored=False)
+
+    async def was_answered(self, conversation_id: str, message_id: bytes, since_ms: int) -> bool:
+        """Look a message up in the turns since a time."""
+        turns = [kept.value for kept in self._items(conversation_id, "TURN#")]
+        return any(
+            message.id == message_id
+            for turn in turns
+            if isinstance(turn, TurnRecord) and turn.at_ms >= since_ms
+            for message in turn.messages
+        )
+
+    async def put_held(self, conversation_id: str, held: Held, now_ms: int) -> None:
+        """Keep a reply for an operator."""
+        key = (conversation_id, f"HELD#{held.answered:012d}")
+        self.items[key] = self._kept(held, held.answered, now_ms)
+
+    async def held(self, conversation_id: str, now_ms: int) -> tuple[Held, ...]:
+        """Read the replies that wait for an operator."""
+        kept = [item.value for item in self._items(conversation_id, "HELD#") if item.within(now_ms)]
+        return tuple(value for value in kept if isinstance(value, Held))
+
+    def _items(self, conversation_id: str, prefix: str) -> list[Kept[str] | Kept[TurnRecord] | Kept[Held]]:
+        keys = sorted(key for key in self.items if key[0] == conversation_id and key[1].startswith(prefix))
+        return [self.items[key] for key in keys]
+
+    async def owed(self, before_ms: int) -> Sequence[str]:
+        """List the conversations that have owed something since before the given time."""
+        owed = [
+            (row.owed_since_ms, conversation_id)
+            for conversation_id, row in self.rows.items()
+            if row.owed_since_ms is not None and row.owed_since_ms < before_ms
+        ]
+        return [conversation_id for _, conversation_id in sorted(owed)]
+
+    async def forget(self, conversation_id: str) -> int:
+        """Delete every item of the conversation."""
+        keys = [key for key in self.items if key[0] == conversation_id]
+        for key in keys:
+            del self.items[key]
+        return len(keys) + (self.rows.pop(conversation_id, None) is not None)

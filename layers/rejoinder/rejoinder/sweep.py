@@ -1,0 +1,74 @@
+"""Use case: each five minutes, arm what is overdue, and report how old the oldest unanswered message is.
+
+Correctness does not rest on it: operators do.
+"""
+
+from dataclasses import dataclass
+
+from rejoinder.ports import Clock, Observer, Store, Transient, WakeUps
+from rejoinder.protocol.timing import CLOCK_MARGIN_MS, Timing
+from rejoinder.protocol.wakeups import ForReceived, WakeUp, next_look_ms
+
+GRACE_MS = 60_000
+"""What is overdue by less is left to its own wake-ups: a schedule may be a minute late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep found.
+
+    Attributes:
+        owing: conversations that have owed something for longer than the grace.
+        armed: those that got a wake-up now.
+        oldest_ms: the age of the oldest thing owed; 0 where nothing is.
+    """
+
+    owing: int
+    armed: int
+    oldest_ms: int
+
+
+async def sweep(
+    store: Store, wake_ups: WakeUps, clock: Clock, observer: Observer, timing: Timing, stop_at_ms: int
+) -> Swept:
+    """Arm a wake-up for everything overdue. Reads the index, then each row that it names.
+
+    Args:
+        store: the table.
+        wake_ups: the lanes.
+        clock: time.
+        observer: where the oldest age is reported.
+        timing: the settings.
+        stop_at_ms: when the function's time is over; the rest waits for the next sweep, oldest first.
+
+    Raises:
+        Transient: the store cannot be asked at all.
+    """
+    now_ms = clock.now_ms()
+    owing = armed = oldest_ms = 0
+    for conversation_id in await store.owed(now_ms - GRACE_MS):
+        if clock.now_ms() >= stop_at_ms:
+            observer.happened("sweep_cut_short", owing=owing, armed=armed)
+            break
+        row = await store.read(conversation_id)
+        if not row.owes or row.owed_since_ms is None:
+            continue
+        owing += 1
+        oldest_ms = max(oldest_ms, now_ms - row.owed_since_ms)
+        if next_look_ms(row, now_ms, timing) > now_ms + CLOCK_MARGIN_MS:
+            continue
+        try:
+            await wake_ups.arm(
+                WakeUp(
+                    conversation_id,
+                    ForReceived(row.received),
+                    now_ms,
+                    now_ms,
+                    seen=(row.answered, row.lease_token),
+                )
+            )
+            armed += 1
+        except Transient as fault:
+            observer.happened("unavailable", conversation_id, reason=str(fault))
+    observer.happened("swept", owing=owing, armed=armed, oldest_ms=oldest_ms)
+    return Swept(owing, armed, oldest_ms)

@@ -1,0 +1,1 @@
+"""The lanes that bring a wake-up to the generator."""
