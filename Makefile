@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help dev test check format setup clean
+.PHONY: help dev test check format setup docs clean
 
 help: ## Print this help
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,6 +33,9 @@ check: setup ## Lint, types, import contracts
 format: setup ## Format, and fix what a machine can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: setup ## Write the generated parts of docs/
+	$(BIN)/python docs/transition_table.py
 
 clean: ## Remove everything that was made here
 	rm -rf $(VENV) .aws-sam .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -63,7 +63,13 @@ def expiry_s(now_ms: int, timing: Timing) -> int:
 def record(
     row: Row, conversation_id: str, message: Message, now_ms: int, timing: Timing
 ) -> Recorded | Duplicate | Full:
-    """Count a genuine inbound message, append it, and open or extend the debounce window."""
+    """Count a genuine inbound message, append it, and open or extend the debounce window.
+
+    Transition:
+        if: id in neither `pending` nor `answered_ids`; `pending` below its bound
+        then: `received` +1; the message at the end of `pending`; `last_message_at_ms`, `expires_at_s`;
+            `window_opened_at_ms` and the `owed` keys if absent
+    """
     for pending in row.pending:
         if pending.id == message.id and pending.arrived_at_ms == message.arrived_at_ms:
             return Recorded(row, repeated=True)
@@ -88,14 +94,24 @@ def record(
 
 
 def overflow(row: Row, timing: Timing) -> Overflowed | Room:
-    """Count a message that found `pending` full. The next turn tells the bot."""
+    """Count a message that found `pending` full. The next turn tells the bot.
+
+    Transition:
+        if: `pending` at its bound
+        then: `overflowed` +1
+    """
     if len(row.pending) < timing.max_pending:
         return Room(row)
     return Overflowed(replace(row, overflowed=row.overflowed + 1))
 
 
 def claim(row: Row, owner: str, now_ms: int, timing: Timing) -> Claimed | NotDue | Held | Settled | Undelivered:
-    """Take the lease to generate a reply to everything pending, and close the window."""
+    """Take the lease to generate a reply to everything pending, and close the window.
+
+    Transition:
+        if: no outbox; lease absent or expired; something owed; due
+        then: lease to me under the next token; the window closes
+    """
     if row.lease_owner == owner:  # before NotDue: a newer message may have reopened the window
         return Claimed(row, repeated=True)
     if not row.owes:
@@ -111,7 +127,12 @@ def claim(row: Row, owner: str, now_ms: int, timing: Timing) -> Claimed | NotDue
 
 
 def resume(row: Row, owner: str, now_ms: int, timing: Timing) -> Claimed | NotDue | Held | Settled:
-    """Take the lease to deliver the committed reply. The window stays: newer messages have opened it."""
+    """Take the lease to deliver the committed reply. The window stays: newer messages have opened it.
+
+    Transition:
+        if: outbox present; lease absent or expired; `retry_at_ms` absent or past
+        then: lease to me under the next token; the window stays
+    """
     if row.lease_owner == owner:
         return Claimed(row, repeated=True)
     if row.outbox is None:
@@ -131,7 +152,12 @@ def granted(row: Row, owner: str, now_ms: int, timing: Timing) -> Row:
 
 
 def renew(row: Row, lease: Lease, now_ms: int, timing: Timing) -> Renewed | Lost:
-    """Say that the holder is alive: a full lease again."""
+    """Say that the holder is alive: a full lease again.
+
+    Transition:
+        if: mine
+        then: a full lease
+    """
     if not mine(row, lease):
         return Lost(row)
     return Renewed(replace(row, lease_expires_at_ms=now_ms + timing.lease_ms))
@@ -141,6 +167,12 @@ def commit(
     row: Row, lease: Lease, answered: int, overflowed: int, outbox: Outbox, now_ms: int, timing: Timing
 ) -> Committed | Superseded | Lost:
     """Recheck, and put the reply in the outbox, in one step: the last one before the send.
+
+    Transition:
+        if: mine; `answered` as my claim found it; `received` is what the reply covers
+        then: `answered` to what it covers; the covered prefix leaves `pending` for `answered_ids`; the window
+            closes; `outbox`; `superseded` to 0; `overflowed` less what the turn told; `committed_token`; a full
+            lease
 
     Args:
         row: the row.
@@ -170,6 +202,10 @@ def commit_partial(
     """Commit a reply although newer messages came: they stay pending, and their window stays open.
 
     Only for a holder whose `commit` was just superseded, at the bound: so something newer is there for certain.
+
+    Transition:
+        if: mine; `answered` as my claim found it
+        then: the same, but the window stays
     """
     if not mine(row, lease):
         return Lost(row)
@@ -204,7 +240,12 @@ def answered_ids_after(row: Row, outbox: Outbox, timing: Timing) -> tuple[bytes,
 
 
 def progress(row: Row, lease: Lease, sent: int, now_ms: int, timing: Timing) -> Renewed | Lost:
-    """Record that `sent` parts of the outbox are sent. Only upwards: an older write may arrive late."""
+    """Record that `sent` parts of the outbox are sent. Only upwards: an older write may arrive late.
+
+    Transition:
+        if: mine; outbox present; no more parts sent than this
+        then: `outbox.sent`; a full lease
+    """
     if not mine(row, lease) or row.outbox is None:
         return Lost(row)
     if row.outbox.sent > sent:
@@ -213,7 +254,12 @@ def progress(row: Row, lease: Lease, sent: int, now_ms: int, timing: Timing) -> 
 
 
 def finish(row: Row, lease: Lease) -> Finished | Owing | Lost:
-    """End the turn where nothing newer is pending: nothing is owed any more."""
+    """End the turn where nothing newer is pending: nothing is owed any more.
+
+    Transition:
+        if: mine; nothing newer pending
+        then: outbox, lease, `retry_at_ms` and the `owed` keys go; `committed_token`
+    """
     if let_go(row, lease):
         return Finished(row, repeated=True)
     if not mine(row, lease):
@@ -224,7 +270,12 @@ def finish(row: Row, lease: Lease) -> Finished | Owing | Lost:
 
 
 def finish_owing(row: Row, lease: Lease, owed_since_ms: int) -> Finished | Lost:
-    """End the turn where something newer is pending: that is what is owed now, since `owed_since_ms`."""
+    """End the turn where something newer is pending: that is what is owed now, since `owed_since_ms`.
+
+    Transition:
+        if: mine
+        then: outbox, lease and `retry_at_ms` go; `committed_token`; owed since the oldest pending message
+    """
     if let_go(row, lease):
         return Finished(row, repeated=True)
     if not mine(row, lease):
@@ -238,7 +289,12 @@ def ended(row: Row, lease: Lease) -> Row:
 
 
 def release_superseded(row: Row, lease: Lease) -> Released | Lost:
-    """Give the lease back because the reply was outdated: it leaves no trace but the count."""
+    """Give the lease back because the reply was outdated: it leaves no trace but the count.
+
+    Transition:
+        if: mine
+        then: the lease goes; `superseded` +1
+    """
     if let_go(row, lease):
         return Released(row, repeated=True)
     if not mine(row, lease):
@@ -247,7 +303,12 @@ def release_superseded(row: Row, lease: Lease) -> Released | Lost:
 
 
 def release_failed(row: Row, lease: Lease, retry_at_ms: int) -> Released | Lost:
-    """Give the lease back because the attempt failed; nobody tries again before `retry_at_ms`."""
+    """Give the lease back because the attempt failed; nobody tries again before `retry_at_ms`.
+
+    Transition:
+        if: mine
+        then: the lease goes; `retry_at_ms`
+    """
     if let_go(row, lease):
         return Released(row, repeated=True)
     if not mine(row, lease):
@@ -256,7 +317,12 @@ def release_failed(row: Row, lease: Lease, retry_at_ms: int) -> Released | Lost:
 
 
 def release_refused(row: Row, lease: Lease, retry_at_ms: int) -> Released | Lost:
-    """Give the lease back because the channel refused the committed reply for now: safe to send again."""
+    """Give the lease back because the channel refused the committed reply for now: safe to send again.
+
+    Transition:
+        if: mine; outbox present
+        then: the lease goes; `retry_at_ms`; the outbox is marked as refused under my token
+    """
     if let_go(row, lease):
         return Released(row, repeated=True)
     if not mine(row, lease) or row.outbox is None:
