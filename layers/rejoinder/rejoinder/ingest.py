@@ -67,7 +67,7 @@ class Ingest:
             if request.method != "POST":
                 return self._refuse(405, f"method {request.method}; a webhook is a POST")
             now_ms = self.clock.now_ms()
-            channel.verify(request, now_ms)
+            channel = await self._verified(channel, channel_name, request, now_ms)
             if (greeting := channel.handshake(request)) is not None:
                 return greeting
             return await self._take(channel, request, now_ms)
@@ -79,8 +79,25 @@ class Ingest:
         except Permanent as refusal:
             return self._refuse(404, str(refusal))
         except Transient as fault:
-            self.observer.happened("unavailable", channel=channel_name, reason=str(fault))
+            what = "misconfigured" if fault.ours else "unavailable"
+            self.observer.happened(what, channel=channel_name, reason=str(fault))
             return Response(503, json.dumps({"error": "try again later"}))
+
+    async def _verified(self, channel: Channel, name: str, request: Request, now_ms: int) -> Channel:
+        """Verify the request, once more with fresh secrets if need be: a secret may just have been rotated.
+
+        Raises:
+            Unverified: neither proves it.
+        """
+        try:
+            channel.verify(request, now_ms)
+        except Unverified:
+            fresh = await self.channels.refreshed(name, request.via)
+            if fresh is None:
+                raise
+            fresh.verify(request, now_ms)
+            return fresh
+        return channel
 
     def _refuse(self, status: int, reason: str) -> Response:
         self.observer.happened("refused", status=status, reason=reason)

@@ -406,6 +406,16 @@ class Channels(Protocol):
             Transient: its secrets cannot be read just now.
         """
 
+    async def refreshed(self, name: str, via: str) -> Channel | None:
+        """Read the account's secrets anew, because a proof has failed that may be made with a newer one.
+
+        None where that was done less than a minute ago, or nothing has changed: the failed proof stands.
+
+        Raises:
+            Permanent: the account is gone.
+            Transient: its secrets cannot be read just now.
+        """
+
 
 class Store(Protocol):
     """The table. Each transition is one conditional write, and answers with the row as of its decision.
