@@ -16,6 +16,28 @@ LATE_MS = 10 * 60 * 1000
 DAY_MS = 24 * 3600 * 1000
 
 
+BOUNDS: dict[str, tuple[int, int]] = {
+    "debounce_ms": (0, DAY_MS),
+    "max_wait_ms": (0, 7 * DAY_MS),
+    "lease_ms": (1_000, 900_000),
+    "renew_ms": (100, 450_000),
+    "max_superseded": (0, 20),
+    "max_attempts": (1, 20),
+    "max_pending": (1, 100),
+    "max_answered_ids": (1, 1_000),
+    "retention_ms": (DAY_MS, 3_650 * DAY_MS),
+    "ingest_timeout_ms": (1_000, 29_000),
+    "generate_timeout_ms": (1_000, 900_000),
+    "visibility_ms": (0, 43_200_000),
+    "retry_ms": (0, 900_000),
+    "max_retry_ms": (0, DAY_MS),
+    "outbox_max_age_ms": (0, 7 * DAY_MS),
+    "max_sends": (1, 1_000),
+    "max_rounds": (3, 100),
+}
+"""The lowest and the highest value of each setting; the template's parameters allow the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class Timing:
     """The settings of the protocol. All `_ms` are milliseconds; the defaults are those of protocol.md.
@@ -60,28 +82,9 @@ class Timing:
 
     def faults(self) -> list[str]:
         """Name every broken bound and relation, each with its values and the fix; empty where there is none."""
-        bounds: dict[str, tuple[int, int]] = {
-            "debounce_ms": (0, DAY_MS),
-            "max_wait_ms": (0, 7 * DAY_MS),
-            "lease_ms": (1_000, 900_000),
-            "renew_ms": (100, 450_000),
-            "max_superseded": (0, 20),
-            "max_attempts": (1, 20),
-            "max_pending": (1, 100),
-            "max_answered_ids": (1, 1_000),
-            "retention_ms": (DAY_MS, 3_650 * DAY_MS),
-            "ingest_timeout_ms": (1_000, 29_000),
-            "generate_timeout_ms": (1_000, 900_000),
-            "visibility_ms": (0, 43_200_000),
-            "retry_ms": (0, 900_000),
-            "max_retry_ms": (0, DAY_MS),
-            "outbox_max_age_ms": (0, 7 * DAY_MS),
-            "max_sends": (1, 1_000),
-            "max_rounds": (3, 100),
-        }
         faults = [
             f"{name.upper()} is {getattr(self, name)}; allowed is {low} to {high}"
-            for name, (low, high) in bounds.items()
+            for name, (low, high) in BOUNDS.items()
             if not low <= getattr(self, name) <= high
         ]
         relations: list[tuple[bool, str]] = [
