@@ -144,7 +144,8 @@ def following(
 def next_look_ms(row: Row, now_ms: int, timing: Timing) -> int:
     """When a row that owes something is worth a look: at its due time, or when another's lease has run out."""
     if row.lease_expires_at_ms is not None and row.lease_expires_at_ms > now_ms:
-        return row.lease_expires_at_ms + CLOCK_MARGIN_MS
+        # never further off than a whole lease: an expiry beyond that was written by a clock that is wrong
+        return min(row.lease_expires_at_ms, now_ms + timing.lease_ms) + CLOCK_MARGIN_MS
     if row.outbox is not None:
         return max(now_ms, row.retry_at_ms or 0)
     return max(now_ms, due_at_ms(row, timing))
