@@ -50,7 +50,6 @@ def test_a_redelivery_after_the_answer_is_a_duplicate() -> None:
 
 def test_the_wake_up_is_armed_before_the_message_is_kept() -> None:
     """The store refuses: 503, and the wake-up that is there already is for nothing, which is harmless."""
-
     world = World()
 
     async def record(*args: object) -> None:
