@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rejoinder.ports import (
     Channel,
@@ -22,10 +22,11 @@ from rejoinder.ports import (
     WakeUps,
 )
 from rejoinder.protocol import wakeups
-from rejoinder.protocol.conversation import Message, content_of, take_content
+from rejoinder.protocol.conversation import Attachment, Message, content_of, take_content
 from rejoinder.protocol.identity import MAX_PROVIDER_ID_BYTES, message_id
 from rejoinder.protocol.outcomes import Duplicate, Full, Recorded, Room
 from rejoinder.protocol.timing import LATE_MS, Timing
+from rejoinder.protocol.unicode import valid
 
 MAX_BODY_BYTES = 1_048_576
 """Far above what any channel sends; API Gateway itself would let 10 MB through."""
@@ -179,15 +180,21 @@ def cleaned(inbound: Inbound, via: str, now_ms: int) -> Message:
         sequence=inbound.sequence,
         text=bounded(valid(inbound.text)),
         author_name=valid(inbound.author_name)[:MAX_NAME_LENGTH],
-        attachments=inbound.attachments,
+        attachments=tuple(kept(attachment) for attachment in inbound.attachments),
         via=via,
-        address=inbound.address,
+        address=valid(inbound.address),
     )
 
 
-def valid(text: str) -> str:
-    """Remove NUL and replace lone surrogates: neither survives UTF-8, JSON and the databases behind them."""
-    return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+def kept(attachment: Attachment) -> Attachment:
+    """The attachment with valid Unicode."""
+    return replace(
+        attachment,
+        kind=valid(attachment.kind),
+        ref=valid(attachment.ref),
+        name=valid(attachment.name),
+        mime=valid(attachment.mime),
+    )
 
 
 def bounded(text: str) -> str:

@@ -1,0 +1,227 @@
+"""HTTP to the outside over one connection pool a process: what was answered, or what certainly did not happen.
+
+Whether a request can have reached the other side is observed, not guessed from an exception's class: the body notes
+when it is asked for its bytes. A failure before that is `Transient`, one after it is `UnknownOutcome`. Nothing is
+retried and no redirect is followed here. A reason names the host and never the path: some APIs put their token there.
+"""
+
+import http.client
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from functools import cache
+from urllib.parse import urlsplit
+
+from urllib3 import BaseHTTPResponse, PoolManager, Timeout
+from urllib3.exceptions import HTTPError
+
+from rejoinder.ports import Transient, UnknownOutcome
+
+IDLE_S = 4.0
+"""A connection unused for longer is not used again. A frozen Lambda's connections die without a word, and a request
+written to a dead one is in doubt."""
+
+CHUNK_BYTES = 65_536
+
+MAX_RETRY_AFTER_MS = 24 * 3600 * 1000
+"""Nobody is asked to wait longer, whatever a header says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long an exchange may take, and how much may come back.
+
+    Attributes:
+        connect_ms: until the connection stands.
+        read_ms: the longest silence of the other side.
+        total_ms: until the answer is complete; checked between the pieces in which it comes.
+        max_bytes: the longest answer that is read.
+    """
+
+    connect_ms: int = 2_000
+    read_ms: int = 10_000
+    total_ms: int = 20_000
+    max_bytes: int = 4_194_304
+
+
+USUAL = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A complete answer, whatever its status.
+
+    Attributes:
+        headers: names in lower case.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(slots=True)
+class Streamed:
+    """An answer whose body is still coming.
+
+    Attributes:
+        host: for reasons.
+        headers: names in lower case.
+    """
+
+    host: str
+    status: int
+    headers: Mapping[str, str]
+    _response: BaseHTTPResponse = field(repr=False)
+    _limits: Limits
+    _until: float
+
+    def chunks(self) -> Iterator[bytes]:
+        """Give the body as it comes.
+
+        Raises:
+            UnknownOutcome: cut off, silent for too long, too slow or too long as a whole.
+        """
+        taken = 0
+        while chunk := self._next():
+            taken += len(chunk)
+            if taken > self._limits.max_bytes:
+                raise UnknownOutcome(f"{self.host}: the answer is over {self._limits.max_bytes} bytes")
+            if time.monotonic() > self._until:
+                raise UnknownOutcome(f"{self.host}: the answer was not complete after {self._limits.total_ms} ms")
+            yield chunk
+
+    def lines(self) -> Iterator[bytes]:
+        """Give the body line by line, without line ends; a last line without an end counts too.
+
+        Raises:
+            UnknownOutcome: as `chunks` does.
+        """
+        rest = b""
+        for chunk in self.chunks():
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                yield line.removesuffix(b"\r")
+        if rest:
+            yield rest.removesuffix(b"\r")
+
+    def _next(self) -> bytes:
+        try:
+            return self._response.read1(CHUNK_BYTES)
+        except (HTTPError, http.client.HTTPException, OSError, ValueError) as error:
+            raise UnknownOutcome(f"{self.host}: the answer was cut off ({type(error).__name__})") from None
+
+
+def post(url: str, body: bytes, headers: Mapping[str, str], limits: Limits = USUAL) -> Answer:
+    """Make one POST and read the whole answer.
+
+    Raises:
+        Transient: certainly not sent.
+        UnknownOutcome: may have been received.
+    """
+    with stream(url, body, headers, limits) as streamed:
+        return Answer(streamed.status, streamed.headers, b"".join(streamed.chunks()))
+
+
+@contextmanager
+def stream(url: str, body: bytes, headers: Mapping[str, str], limits: Limits = USUAL) -> Iterator[Streamed]:
+    """Make one POST and give the answer while its body comes; leaving the block ends the exchange.
+
+    Raises:
+        Transient: certainly not sent.
+        UnknownOutcome: may have been received.
+    """
+    host = host_of(url)
+    until = time.monotonic() + limits.total_ms / 1000
+    noted = _NotedBody(body)
+    try:
+        response = (
+            _connections()
+            .pool()
+            .request(
+                "POST",
+                url,
+                body=noted,
+                headers={**headers, "content-length": str(len(body))},
+                timeout=Timeout(connect=limits.connect_ms / 1000, read=limits.read_ms / 1000),
+                retries=False,
+                redirect=False,
+                preload_content=False,
+            )
+        )
+    except (HTTPError, http.client.HTTPException, OSError, ValueError) as error:
+        raise _translated(error, host, limits, begun=noted.begun) from None  # the original may quote URL or headers
+    try:
+        lower = {name.lower(): value for name, value in response.headers.items()}
+        yield Streamed(host, response.status, lower, response, limits, until)
+    finally:
+        response.close()
+
+
+def host_of(url: str) -> str:
+    """The part of a URL that may stand in a log."""
+    try:
+        parts = urlsplit(url)
+        return parts.netloc.rpartition("@")[2] or "URL without a host"
+    except ValueError:
+        return "URL that cannot be read"
+
+
+def retry_after_ms(headers: Mapping[str, str], now_ms: int) -> int | None:
+    """Read `retry-after`, as seconds or as a date (RFC 9110, 10.2.3); None where it is absent or makes no sense."""
+    given = headers.get("retry-after", "").strip()
+    try:
+        wait_ms = int(float(given) * 1000)
+    except (ValueError, OverflowError):
+        try:
+            wait_ms = int(parsedate_to_datetime(given).timestamp() * 1000) - now_ms
+        except (ValueError, OverflowError):
+            return None
+    return min(max(wait_ms, 0), MAX_RETRY_AFTER_MS)
+
+
+def _translated(error: Exception, host: str, limits: Limits, *, begun: bool) -> Transient | UnknownOutcome:
+    """Name the failure by what can have happened on the other side."""
+    name = type(error).__name__
+    if begun:
+        return UnknownOutcome(f"{host}: {name} after the request was written (read_ms {limits.read_ms})")
+    # a ValueError is ours: a URL, or a header made of a token, that cannot be sent
+    return Transient(
+        f"{host}: {name}, nothing was sent (connect_ms {limits.connect_ms})", ours=isinstance(error, ValueError)
+    )
+
+
+@dataclass(slots=True)
+class _NotedBody:
+    """A request's body that notes when it is asked for its bytes: by then the headers are written."""
+
+    content: bytes
+    begun: bool = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Give the bytes once."""
+        self.begun = True
+        yield self.content
+
+
+class _Connections:
+    """The pool, without connections that have lain idle."""
+
+    def __init__(self) -> None:
+        self._pool = PoolManager(num_pools=8, maxsize=8)
+        self._used_at = time.time()
+
+    def pool(self) -> PoolManager:
+        """The pool for one exchange. Wall time, since a frozen machine's monotonic clock may stand still."""
+        now = time.time()
+        if not 0 <= now - self._used_at <= IDLE_S:
+            self._pool.clear()
+        self._used_at = now
+        return self._pool
+
+
+@cache
+def _connections() -> _Connections:
+    return _Connections()
