@@ -1,5 +1,6 @@
 """The row of a conversation, and what hangs on it. Frozen: a transition returns another row."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from json import dumps, loads
 from typing import Any
@@ -9,6 +10,9 @@ INLINE_BYTES = 256
 
 INLINE_REPLY_BYTES = 1024
 """Likewise for what a reply adds to the outbox: its parts, its text and the bot's new state together."""
+
+MAX_CONTENT_BYTES = 380_000
+"""The longest such item: DynamoDB holds 400 KB in one, keys and names included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,3 +241,21 @@ def with_reply(outbox: Outbox, content: str) -> Outbox:
     """Put a stored reply together again."""
     loaded: dict[str, Any] = loads(content)
     return replace(outbox, parts=tuple(loaded["parts"]), said=loaded["said"], state=loaded["state"], stored=False)
+
+
+def content_keys(turn: TurnRecord) -> list[str]:
+    """List the keys of the `TEXT#` items that hold the long contents of a turn."""
+    keys = [message.text_key for message in turn.messages if message.stored]
+    return [*keys, turn.reply_id] if turn.stored else keys
+
+
+def with_contents(turn: TurnRecord, contents: Mapping[str, str]) -> TurnRecord:
+    """Put a turn together again, from the contents that are still there."""
+    messages = tuple(
+        with_content(message, contents.get(message.text_key)) if message.stored else message
+        for message in turn.messages
+    )
+    said = turn.said
+    if turn.stored and turn.reply_id in contents:
+        said = with_reply(Outbox(turn.reply_id, (), messages), contents[turn.reply_id]).said
+    return replace(turn, messages=messages, said=said, stored=False)

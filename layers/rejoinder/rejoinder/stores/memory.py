@@ -1,7 +1,7 @@
 """The reference store: the pure transitions, applied to rows in memory. For tests, simulator and `rejoinder dev`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from rejoinder.protocol import transitions
 from rejoinder.protocol.conversation import (
@@ -11,8 +11,8 @@ from rejoinder.protocol.conversation import (
     Outbox,
     Row,
     TurnRecord,
-    with_content,
-    with_reply,
+    content_keys,
+    with_contents,
 )
 from rejoinder.protocol.outcomes import (
     Answered,
@@ -191,18 +191,8 @@ class MemoryStore:
         return tuple([await self._whole(conversation_id, record, now_ms) for record in records])
 
     async def _whole(self, conversation_id: str, turn: TurnRecord, now_ms: int) -> TurnRecord:
-        keys = [message.text_key for message in turn.messages if message.stored]
-        if turn.stored:
-            keys.append(turn.reply_id)
-        texts = await self.texts(conversation_id, keys, now_ms)
-        messages = tuple(
-            with_content(message, texts.get(message.text_key)) if message.stored else message
-            for message in turn.messages
-        )
-        said = turn.said
-        if turn.stored and turn.reply_id in texts:
-            said = with_reply(Outbox(turn.reply_id, (), messages), texts[turn.reply_id]).said
-        return replace(turn, messages=messages, said=said, stored=False)
+        texts = await self.texts(conversation_id, content_keys(turn), now_ms)
+        return with_contents(turn, texts)
 
     async def was_answered(self, conversation_id: str, message_id: bytes, since_ms: int) -> bool:
         """Look a message up in the turns since a time."""

@@ -1,0 +1,366 @@
+"""The store in DynamoDB: each transition one conditional write, whose answer carries the row either way.
+
+Where the condition does not hold, the returned old row is shown to the pure transition of the same name. It says why
+not, and recognises one's own earlier write whose answer was lost.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pynamodb.expressions.condition import Condition
+
+from rejoinder.protocol import transitions
+from rejoinder.protocol.conversation import (
+    Held,
+    Lease,
+    Message,
+    Outbox,
+    Row,
+    TurnRecord,
+    content_keys,
+    take_reply,
+    with_contents,
+    with_reply,
+)
+from rejoinder.protocol.identity import OWED_SHARDS
+from rejoinder.protocol.outcomes import (
+    Answered,
+    Claimed,
+    Committed,
+    Done,
+    Duplicate,
+    Finished,
+    Full,
+    Lost,
+    NotDue,
+    Overflowed,
+    Owing,
+    Recorded,
+    Released,
+    Renewed,
+    Room,
+    Settled,
+    Superseded,
+    Undelivered,
+)
+from rejoinder.protocol.outcomes import Held as HeldByAnother
+from rejoinder.protocol.timing import Timing
+from rejoinder.stores.dynamodb import expressions
+from rejoinder.stores.dynamodb.expressions import Write
+from rejoinder.stores.dynamodb.schema import (
+    HELD_PREFIX,
+    MAX_CONTENT_BYTES,
+    OWED_INDEX,
+    ROW,
+    SORT_KEY,
+    STATE,
+    TEXT_PREFIX,
+    TURN_PREFIX,
+    KeptItem,
+    RowItem,
+    held_key,
+    kept_of,
+    row_of,
+    text_key,
+    turn_key,
+)
+from rejoinder.stores.dynamodb.table import Table
+
+CLOCKS_APART_MS = 60_000
+"""Turns are ordered by their watermark; their times, from several clocks, are in that order but for this."""
+
+
+class StoreDisagrees(RuntimeError):  # noqa: N818  # named by what happened
+    """A condition refused what the pure transition would have done: a bug, in one of the two."""
+
+
+@dataclass(frozen=True, slots=True)
+class DynamoDBStore:
+    """Implements `ports.Store`.
+
+    Attributes:
+        table: where.
+        timing: the settings of the protocol.
+    """
+
+    table: Table
+    timing: Timing
+
+    def _write[D: Done, A: Answered](
+        self, conversation_id: str, write: Write, done: type[D], judge: Callable[[Row], A]
+    ) -> D | A:
+        """Make one write; `judge`, the pure transition, says why where it does not happen."""
+        decision = self.table.update(conversation_id, ROW, write)
+        row = row_of(decision.item)
+        if decision.happened:
+            return done(row)
+        outcome = judge(row)
+        if isinstance(outcome, Done) and not outcome.repeated:
+            raise StoreDisagrees(
+                f"{write.name} of {conversation_id}: the condition does not hold for a row at received {row.received}, "
+                f"answered {row.answered}, token {row.lease_token}, but the transition does; make the two agree"
+            )
+        return outcome
+
+    async def record(self, conversation_id: str, message: Message, now_ms: int) -> Recorded | Duplicate | Full:
+        """See `transitions.record`."""
+        return self._write(
+            conversation_id,
+            expressions.record(conversation_id, message, now_ms, self.timing),
+            Recorded,
+            lambda row: transitions.record(row, conversation_id, message, now_ms, self.timing),
+        )
+
+    async def overflow(self, conversation_id: str) -> Overflowed | Room:
+        """See `transitions.overflow`."""
+        return self._write(
+            conversation_id,
+            expressions.overflow(self.timing),
+            Overflowed,
+            lambda row: transitions.overflow(row, self.timing),
+        )
+
+    async def claim(
+        self, conversation_id: str, owner: str, now_ms: int
+    ) -> Claimed | NotDue | HeldByAnother | Settled | Undelivered:
+        """See `transitions.claim`."""
+        return self._write(
+            conversation_id,
+            expressions.claim(owner, now_ms, self.timing),
+            Claimed,
+            lambda row: transitions.claim(row, owner, now_ms, self.timing),
+        )
+
+    async def resume(self, conversation_id: str, owner: str, now_ms: int) -> Claimed | NotDue | HeldByAnother | Settled:
+        """See `transitions.resume`."""
+        return self._write(
+            conversation_id,
+            expressions.resume(owner, now_ms, self.timing),
+            Claimed,
+            lambda row: transitions.resume(row, owner, now_ms, self.timing),
+        )
+
+    async def renew(self, conversation_id: str, lease: Lease, now_ms: int) -> Renewed | Lost:
+        """See `transitions.renew`."""
+        return self._write(
+            conversation_id,
+            expressions.renew(lease, now_ms, self.timing),
+            Renewed,
+            lambda row: transitions.renew(row, lease, now_ms, self.timing),
+        )
+
+    async def commit(
+        self, conversation_id: str, lease: Lease, claimed: Row, outbox: Outbox, now_ms: int
+    ) -> Committed | Superseded | Lost:
+        """See `transitions.commit`."""
+        return self._write(
+            conversation_id,
+            expressions.commit(lease, claimed, outbox, now_ms, self.timing),
+            Committed,
+            lambda row: transitions.commit(
+                row, lease, claimed.answered, claimed.overflowed, outbox, now_ms, self.timing
+            ),
+        )
+
+    async def commit_partial(
+        self, conversation_id: str, lease: Lease, claimed: Row, outbox: Outbox, now_ms: int
+    ) -> Committed | Lost:
+        """See `transitions.commit_partial`."""
+        return self._write(
+            conversation_id,
+            expressions.commit_partial(lease, claimed, outbox, now_ms, self.timing),
+            Committed,
+            lambda row: transitions.commit_partial(
+                row, lease, claimed.answered, claimed.overflowed, outbox, now_ms, self.timing
+            ),
+        )
+
+    async def progress(self, conversation_id: str, lease: Lease, sent: int, now_ms: int) -> Renewed | Lost:
+        """See `transitions.progress`."""
+        return self._write(
+            conversation_id,
+            expressions.progress(lease, sent, now_ms, self.timing),
+            Renewed,
+            lambda row: transitions.progress(row, lease, sent, now_ms, self.timing),
+        )
+
+    async def finish(self, conversation_id: str, lease: Lease) -> Finished | Owing | Lost:
+        """See `transitions.finish`."""
+        return self._write(
+            conversation_id, expressions.finish(lease), Finished, lambda row: transitions.finish(row, lease)
+        )
+
+    async def finish_owing(self, conversation_id: str, lease: Lease, owed_since_ms: int) -> Finished | Lost:
+        """See `transitions.finish_owing`."""
+        return self._write(
+            conversation_id,
+            expressions.finish_owing(lease, owed_since_ms),
+            Finished,
+            lambda row: transitions.finish_owing(row, lease, owed_since_ms),
+        )
+
+    async def release_superseded(self, conversation_id: str, lease: Lease) -> Released | Lost:
+        """See `transitions.release_superseded`."""
+        return self._write(
+            conversation_id,
+            expressions.release_superseded(lease),
+            Released,
+            lambda row: transitions.release_superseded(row, lease),
+        )
+
+    async def release_failed(self, conversation_id: str, lease: Lease, retry_at_ms: int) -> Released | Lost:
+        """See `transitions.release_failed`."""
+        return self._write(
+            conversation_id,
+            expressions.release_failed(lease, retry_at_ms),
+            Released,
+            lambda row: transitions.release_failed(row, lease, retry_at_ms),
+        )
+
+    async def release_refused(self, conversation_id: str, lease: Lease, retry_at_ms: int) -> Released | Lost:
+        """See `transitions.release_refused`."""
+        return self._write(
+            conversation_id,
+            expressions.release_refused(lease, retry_at_ms),
+            Released,
+            lambda row: transitions.release_refused(row, lease, retry_at_ms),
+        )
+
+    async def read(self, conversation_id: str) -> Row:
+        """Read the row, strongly consistent."""
+        return row_of(self.table.get(conversation_id, ROW))
+
+    async def put_text(self, conversation_id: str, key: str, content: str, now_ms: int) -> None:
+        """Keep a long content.
+
+        Raises:
+            ValueError: longer than an item can be.
+        """
+        self.table.put(self._text(conversation_id, text_key(key), content, 0, now_ms))
+
+    async def texts(self, conversation_id: str, keys: Sequence[str], now_ms: int) -> dict[str, str]:
+        """Read contents by key."""
+        wanted = [(conversation_id, text_key(key)) for key in dict.fromkeys(keys)]
+        kept = [kept_of(item) for item in self.table.get_all(wanted)]
+        return {item.item.removeprefix(TEXT_PREFIX): item.content for item in kept if within(item, now_ms)}
+
+    async def put_turn(self, conversation_id: str, turn: TurnRecord, now_ms: int) -> bool:
+        """Write `TURN#<answered>`; False where it is there already."""
+        item = self._kept(conversation_id, turn_key(turn.answered), turn.answered, now_ms)
+        item.turn = turn
+        return self.table.put(item, newer(turn.answered, now_ms))
+
+    async def put_state(self, conversation_id: str, state: str, answered: int, now_ms: int) -> bool:
+        """Write `STATE`; False where the stored one is from the same or a higher `answered`.
+
+        Raises:
+            ValueError: longer than an item can be.
+        """
+        return self.table.put(self._text(conversation_id, STATE, state, answered, now_ms), newer(answered, now_ms))
+
+    def _text(self, conversation_id: str, sort_key: str, content: str, answered: int, now_ms: int) -> KeptItem:
+        size = len(content.encode())
+        if size > MAX_CONTENT_BYTES:
+            raise ValueError(
+                f"{sort_key} of {conversation_id}: {size} bytes; an item holds at most {MAX_CONTENT_BYTES}: shorten it"
+            )
+        item = self._kept(conversation_id, sort_key, answered, now_ms)
+        item.content = content
+        return item
+
+    def _kept(self, conversation_id: str, sort_key: str, answered: int, now_ms: int) -> KeptItem:
+        item = KeptItem()
+        item.conversation_id = conversation_id
+        item.item = sort_key
+        item.answered = answered
+        item.expires_at_s = transitions.expiry_s(now_ms, self.timing)
+        return item
+
+    async def state(self, conversation_id: str, now_ms: int) -> str | None:
+        """Read `STATE`."""
+        item = self.table.get(conversation_id, STATE)
+        if item is None or not within(kept := kept_of(item), now_ms):
+            return None
+        return kept.content
+
+    async def history(self, conversation_id: str, limit: int, now_ms: int) -> tuple[TurnRecord, ...]:
+        """Read the last turns with their long contents: one query backwards, and one batch where texts are stored."""
+        turns: list[TurnRecord] = []
+        if limit <= 0:
+            return ()
+        starts: Condition = RowItem.item.startswith(TURN_PREFIX)
+        for item in self.table.query(conversation_id, starts, newest_first=True, page=limit):
+            if within(kept := kept_of(item), now_ms):  # TTL deletes days late
+                turns.append(kept.turn)
+                if len(turns) == limit:
+                    break
+        keys = [key for turn in turns for key in content_keys(turn)]
+        texts = await self.texts(conversation_id, keys, now_ms)
+        return tuple(with_contents(turn, texts) for turn in reversed(turns))
+
+    async def was_answered(self, conversation_id: str, message_id: bytes, since_ms: int) -> bool:
+        """Look a message up in the turns since a time, from the newest backwards."""
+        starts: Condition = RowItem.item.startswith(TURN_PREFIX)
+        for item in self.table.query(conversation_id, starts, newest_first=True):
+            turn = kept_of(item).turn
+            if turn.at_ms >= since_ms and any(message.id == message_id for message in turn.messages):
+                return True
+            if turn.at_ms < since_ms - CLOCKS_APART_MS:
+                return False
+        return False
+
+    async def put_held(self, conversation_id: str, held: Held, now_ms: int) -> None:
+        """Keep a reply for an operator; a long one anew as a text, since both together may exceed an item."""
+        outbox, content = take_reply(held.outbox)
+        if content is not None:
+            await self.put_text(conversation_id, outbox.reply_id, content, now_ms)
+        item = self._kept(conversation_id, held_key(held.answered), held.answered, now_ms)
+        item.held = replace(held, outbox=outbox)
+        self.table.put(item)
+
+    async def held(self, conversation_id: str, now_ms: int) -> tuple[Held, ...]:
+        """Read the replies that wait for an operator."""
+        starts: Condition = RowItem.item.startswith(HELD_PREFIX)
+        kept = [kept_of(item) for item in self.table.query(conversation_id, starts)]
+        waiting = [item.held for item in kept if within(item, now_ms)]
+        keys = [held.outbox.reply_id for held in waiting if held.outbox.stored]
+        texts = await self.texts(conversation_id, keys, now_ms)
+        return tuple(
+            replace(held, outbox=with_reply(held.outbox, texts[held.outbox.reply_id]))
+            if held.outbox.reply_id in texts
+            else held
+            for held in waiting
+        )
+
+    async def owed(self, before_ms: int) -> Sequence[str]:
+        """List the conversations that have owed something since before the given time, the oldest first."""
+        earlier: Condition = RowItem.owed_since_ms < before_ms
+        found = [
+            (int(item["owed_since_ms"]["N"]), item["conversation_id"]["S"])
+            for shard in range(OWED_SHARDS)
+            for item in self.table.query(str(shard), earlier, index=OWED_INDEX)
+        ]
+        return [conversation_id for _, conversation_id in sorted(found)]
+
+    async def forget(self, conversation_id: str) -> int:
+        """Delete every item of the conversation."""
+        keys = [(conversation_id, item[SORT_KEY]["S"]) for item in self.table.query(conversation_id, only_keys=True)]
+        self.table.delete_all(keys)
+        return len(keys)
+
+
+def within(item: KeptItem, now_ms: int) -> bool:
+    """Whether the item is still within its retention."""
+    return now_ms < item.expires_at_s * 1_000
+
+
+def newer(answered: int, now_ms: int) -> Condition:
+    """Whether an item from this watermark may replace what is stored."""
+    # nothing is stored
+    absent: Condition = KeptItem.answered.does_not_exist()
+    # what is stored is from an earlier turn
+    earlier: Condition = KeptItem.answered < answered
+    # or is past its retention, and only not deleted yet
+    expired: Condition = KeptItem.expires_at_s <= now_ms // 1_000
+    replaceable: Condition = absent | earlier | expired
+    return replaceable
