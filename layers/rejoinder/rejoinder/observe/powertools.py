@@ -5,7 +5,6 @@ embedded metric format on standard output, so that no call is made for them. Tra
 Gateway trace by the template's `Tracing`, and the X-Ray SDK would cost 300 ms of every cold start.
 """
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -34,7 +33,7 @@ class PowertoolsObserver:
         extra: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
         if conversation_id:
             extra["conversation_id"] = conversation_id
-        self.logger.log(logging.getLevelNamesMapping()[HAPPENINGS.get(what, "ERROR")], what, extra=extra)
+        getattr(self.logger, HAPPENINGS.get(what, "error"))(what, extra=extra)
         self._metrics.add_metric(name=what, unit=MetricUnit.Count, value=1)
         for name, unit in GAUGES.items():
             if isinstance(value := fields.get(name), int):

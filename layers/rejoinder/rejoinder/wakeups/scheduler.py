@@ -43,7 +43,7 @@ class Schedules:
     """A schedule group, and what its schedules invoke.
 
     Attributes:
-        client: without retries of its own, since `create` has them.
+        client: makes or finds the client; without retries of its own, since `create` has them.
         group: the schedule group's name.
         target_arn: the generator function.
         role_arn: what Scheduler assumes to invoke it, and to send dead letters.
@@ -53,7 +53,7 @@ class Schedules:
         sleep: waits the given seconds between tries.
     """
 
-    client: "EventBridgeSchedulerClient"
+    client: Callable[[], "EventBridgeSchedulerClient"]
     group: str
     target_arn: str
     role_arn: str
@@ -93,7 +93,7 @@ class Schedules:
                 self._pause(attempt)
 
     def _create(self, wake_up: WakeUp, at_ms: int) -> None:
-        self.client.create_schedule(
+        self.client().create_schedule(
             Name=schedule_name(wake_up.conversation_id, self.ids.fresh()),
             GroupName=self.group,
             ScheduleExpression=at_expression(at_ms),

@@ -1,0 +1,197 @@
+"""The only module that knows every adapter: settings in, use cases out.
+
+One `Wiring` lives as long as its execution environment. It keeps clients, settings and secrets, and nothing of any
+conversation. Every client comes from PynamoDB's own botocore session: a second session, or boto3, would cost a fifth of
+each cold start.
+"""
+
+import time
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from botocore.config import Config
+
+from rejoinder import channels
+from rejoinder.accounts import Accounts
+from rejoinder.bots.function import FunctionBot, load
+from rejoinder.ingest import Ingest
+from rejoinder.observe.powertools import PowertoolsObserver
+from rejoinder.ports import Bot, Outside
+from rejoinder.protocol.conversation import Row
+from rejoinder.run import run
+from rejoinder.secrets import Secrets
+from rejoinder.settings import Function, Settings
+from rejoinder.stores.dynamodb.store import DynamoDBStore
+from rejoinder.stores.dynamodb.table import Table, connect
+from rejoinder.sweep import Swept, sweep
+from rejoinder.system import SystemClock, SystemIds
+from rejoinder.wakeups.lanes import Lanes
+from rejoinder.wakeups.scheduler import Schedules
+from rejoinder.wakeups.sqs import Queue
+from rejoinder.waking import Waking
+
+if TYPE_CHECKING:
+    from mypy_boto3_scheduler import EventBridgeSchedulerClient
+    from mypy_boto3_secretsmanager import SecretsManagerClient
+    from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_ssm import SSMClient
+
+CONNECT_TIMEOUT_S = 1
+READ_TIMEOUT_S = 3
+"""The provider waits for our answer to its webhook: botocore's own 60 s would outlive the function."""
+
+SWEEP_MARGIN_MS = 5_000
+"""A sweep ends this long before its function does, so that it reports what it found."""
+
+
+class Clients:
+    """AWS clients from one botocore session, each made when it is first needed."""
+
+    def __init__(self) -> None:
+        self.dynamodb = connect(connect_timeout_s=CONNECT_TIMEOUT_S, read_timeout_s=READ_TIMEOUT_S)
+
+    def _create(self, service: str, tries: int) -> Any:
+        config = Config(
+            connect_timeout=CONNECT_TIMEOUT_S,
+            read_timeout=READ_TIMEOUT_S,
+            retries={"total_max_attempts": tries, "mode": "standard"},
+        )
+        return self.dynamodb.session.create_client(service, config=config)
+
+    @cached_property
+    def _sqs(self) -> "SQSClient":
+        client: SQSClient = self._create("sqs", tries=3)
+        return client
+
+    @cached_property
+    def _scheduler(self) -> "EventBridgeSchedulerClient":
+        client: EventBridgeSchedulerClient = self._create("scheduler", tries=1)  # `Schedules` tries again by itself
+        return client
+
+    @cached_property
+    def _ssm(self) -> "SSMClient":
+        client: SSMClient = self._create("ssm", tries=3)
+        return client
+
+    @cached_property
+    def _secretsmanager(self) -> "SecretsManagerClient":
+        client: SecretsManagerClient = self._create("secretsmanager", tries=3)
+        return client
+
+    def sqs(self) -> "SQSClient":
+        """The wake-up queue and its dead letters."""
+        return self._sqs
+
+    def scheduler(self) -> "EventBridgeSchedulerClient":
+        """EventBridge Scheduler."""
+        return self._scheduler
+
+    def ssm(self) -> "SSMClient":
+        """The Parameter Store."""
+        return self._ssm
+
+    def secretsmanager(self) -> "SecretsManagerClient":
+        """Secrets Manager."""
+        return self._secretsmanager
+
+
+class Wiring:
+    """The adapters of one deployed function.
+
+    Attributes:
+        settings: checked.
+        observer: for the handler's own use too.
+    """
+
+    def __init__(self, settings: Settings, function: Function) -> None:
+        self.settings = settings
+        self.observer = PowertoolsObserver(settings.service_name, settings.log_level)
+        self._clock = SystemClock()
+        self._clients = Clients()
+        self._secrets = Secrets(self._clients, self._clock)
+        self._store = DynamoDBStore(Table(settings.table_name, self._clients.dynamodb), settings.timing)
+        # a bot that cannot be imported stops the generator at its start: messages stay pending until it is mended
+        self._bot = self._load_bot() if function == "generate" else None
+
+    def ingest(self) -> Ingest:
+        """The use case behind the webhooks."""
+        return Ingest(
+            self._store,
+            self._lanes(self.settings.generator_arn),
+            self._accounts,
+            self._clock,
+            self.observer,
+            self.settings.timing,
+        )
+
+    def waking(self, generator_arn: str) -> Waking:
+        """The use case behind the wake-ups.
+
+        Args:
+            generator_arn: the function's own, as its invocation names it.
+        """
+        assert self._bot is not None  # it is the generator's alone
+        lanes = self._lanes(generator_arn)
+        outside = Outside(
+            store=self._store,
+            wake_ups=lanes,
+            channels=self._accounts,
+            bot=self._bot,
+            clock=self._clock,
+            ids=SystemIds(),
+            observer=self.observer,
+            timing=self.settings.timing,
+            policy=self.settings.policy,
+        )
+        return Waking(outside, lanes.bury_unreadable, self.settings.generation_ms, self.settings.send_budget_ms)
+
+    def sweep(self, remaining_ms: int) -> Swept:
+        """Sweep once, within what is left of the invocation."""
+        stop_at_ms = self._clock.now_ms() + remaining_ms - SWEEP_MARGIN_MS
+        lanes = self._lanes(self.settings.generator_arn)
+        return run(sweep(self._store, lanes, self._clock, self.observer, self.settings.timing, stop_at_ms))
+
+    def _load_bot(self) -> Bot:
+        def read(conversation_id: str) -> Row:
+            return run(self._store.read(conversation_id))
+
+        return FunctionBot(load(self.settings.bot), read, self._clock)
+
+    @cached_property
+    def _accounts(self) -> Accounts:
+        return Accounts(self.settings.accounts, self._secrets, self._clock, channels.NAMES, channels.open_channel)
+
+    def _lanes(self, generator_arn: str) -> Lanes:
+        settings = self.settings
+        sqs = self._clients.sqs()
+        schedules = Schedules(
+            self._clients.scheduler,
+            settings.schedule_group,
+            generator_arn,
+            settings.schedule_role_arn,
+            settings.dead_letter_queue_arn,
+            self._clock,
+            SystemIds(),
+            time.sleep,
+        )
+        return Lanes(
+            settings.wake_lane,
+            Queue(sqs, settings.queue_url),
+            Queue(sqs, settings.dead_letter_queue_url),
+            schedules,
+            self._clock,
+        )
+
+
+def deployed(function: Function, environment: Mapping[str, str]) -> Wiring:
+    """Wire a deployed function from its environment.
+
+    Raises:
+        SettingsError: with every fault, so that the function stops before it does half of anything.
+        Permanent: the generator's bot cannot be loaded.
+    """
+    wiring = Wiring(Settings.from_environment(environment, function), function)
+    for warning in wiring.settings.warnings():
+        wiring.observer.happened("warned", reason=warning)
+    return wiring
