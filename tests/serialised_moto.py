@@ -13,10 +13,9 @@ from pynamodb.connection.base import Connection
 from rejoinder.protocol.timing import Timing
 from rejoinder.stores.dynamodb.schema import table_definition
 from rejoinder.stores.dynamodb.store import DynamoDBStore
-from rejoinder.stores.dynamodb.table import Table, connect
+from rejoinder.stores.dynamodb.table import Table
 
 REGION = "eu-central-1"
-TABLE = "conversations"
 
 
 @contextmanager
@@ -34,13 +33,7 @@ def serialised_moto() -> Iterator[None]:
         yield
 
 
-def create_table(connection: Connection, name: str = TABLE) -> None:
-    """Create the table as the template does."""
+def fresh_store(connection: Connection, name: str, timing: Timing) -> DynamoDBStore:
+    """Create the table as the template does, and a store over it."""
     connection.client.create_table(**table_definition(name))  # type: ignore[attr-defined]  # made by botocore
-
-
-def moto_store(timing: Timing, connection: Connection | None = None) -> DynamoDBStore:
-    """A store over a fresh table; inside `serialised_moto` only."""
-    connection = connection if connection is not None else connect(REGION)
-    create_table(connection)
-    return DynamoDBStore(Table(TABLE, connection), timing)
+    return DynamoDBStore(Table(name, connection), timing)
