@@ -16,7 +16,16 @@ from rejoinder.ports import (
     Turn,
     Work,
 )
-from rejoinder.protocol.conversation import Lease, Message, Outbox, Row, in_reading_order, take_reply, with_content
+from rejoinder.protocol.conversation import (
+    MAX_CONTENT_BYTES,
+    Lease,
+    Message,
+    Outbox,
+    Row,
+    in_reading_order,
+    take_reply,
+    with_content,
+)
 from rejoinder.protocol.identity import reply_id
 from rejoinder.protocol.outcomes import Committed, Lost, Released, Superseded
 from rejoinder.protocol.transitions import mine
@@ -150,7 +159,7 @@ def rendered(
         parts = channel.render(result.reply, to) if channel is not None and result.reply.parts else ()
     except Permanent as unshowable:
         return BotFailed(f"the reply cannot be shown: {unshowable}")
-    return Outbox(
+    outbox = Outbox(
         reply_id(conversation_id, lease.owner),
         parts,
         row.pending,
@@ -160,6 +169,10 @@ def rendered(
         committed_at_ms=outside.clock.now_ms(),
         failed=channel is None,
     )
+    _, content = take_reply(outbox)
+    if content is not None and (length := len(content.encode())) > MAX_CONTENT_BYTES:
+        return BotFailed(f"reply and state have {length} bytes as they are stored; at most {MAX_CONTENT_BYTES} fit")
+    return outbox
 
 
 def fallback(

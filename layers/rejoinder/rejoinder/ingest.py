@@ -22,7 +22,7 @@ from rejoinder.ports import (
     WakeUps,
 )
 from rejoinder.protocol import wakeups
-from rejoinder.protocol.conversation import Attachment, Message, content_of, take_content
+from rejoinder.protocol.conversation import MAX_CONTENT_BYTES, Attachment, Message, content_of, take_content
 from rejoinder.protocol.identity import MAX_PROVIDER_ID_BYTES, message_id
 from rejoinder.protocol.outcomes import Duplicate, Full, Recorded, Room
 from rejoinder.protocol.timing import LATE_MS, Timing
@@ -135,8 +135,11 @@ class Ingest:
         ):
             self.observer.happened("duplicate", conversation_id, reason="answered long ago")
             return "duplicate"
-        await self.wake_ups.arm(wakeups.for_message(conversation_id, message.id, now_ms, self.timing))
         message, content = take_content(message)
+        if content is not None and len(content.encode()) > MAX_CONTENT_BYTES:  # attachments, or a text all escapes
+            self.observer.happened("rejected", conversation_id, reason=f"contents over {MAX_CONTENT_BYTES} bytes")
+            return "rejected"
+        await self.wake_ups.arm(wakeups.for_message(conversation_id, message.id, now_ms, self.timing))
         if content is not None:
             await self.store.put_text(conversation_id, message.text_key, content, now_ms)
         return await self._record(conversation_id, message, content, now_ms)

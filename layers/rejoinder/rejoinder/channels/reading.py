@@ -105,6 +105,8 @@ def id_field(source: Mapping[str, Any], name: str) -> str:
     text = text_field(source, name, max_bytes=MAX_ID_BYTES)
     if not text.strip():
         raise Malformed(f"{name} is missing; every message needs one")
+    if "\0" in text:
+        raise Malformed(f"{name} holds a NUL, which would not come back")
     return text
 
 

@@ -166,7 +166,7 @@ class TelegramChannel:
         calls = [call for part in degraded(reply, SHOWS) for call in _calls(part)]
         address = _address(to)
         try:
-            return tuple(json.dumps({**address, **call}, allow_nan=False) for call in calls)
+            return tuple(json.dumps({**address, **call}, ensure_ascii=False, allow_nan=False) for call in calls)
         except (TypeError, ValueError, RecursionError):
             raise Permanent("the payload of a Raw part cannot be written as JSON") from None
 

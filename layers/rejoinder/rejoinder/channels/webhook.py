@@ -193,6 +193,7 @@ class WebhookChannel:
                         "account": self._account,
                         **body,
                     },
+                    ensure_ascii=False,
                     allow_nan=False,
                 )
                 for index, body in enumerate(bodies)

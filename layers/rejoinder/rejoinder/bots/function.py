@@ -1,0 +1,283 @@
+"""Run a plain function as a bot: `reply(turn)` gives a `Reply`, a text, or None to say nothing.
+
+The function runs in a thread of its own, so that whoever waits for it can renew the lease. It may be `async`.
+"""
+
+import importlib
+import json
+import re
+import sys
+import threading
+import traceback
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from inspect import isawaitable
+from pathlib import Path
+from typing import Any, Protocol
+
+from rejoinder.ports import (
+    BotFailed,
+    Buttons,
+    Clock,
+    Fault,
+    File,
+    Image,
+    Part,
+    Permanent,
+    Raw,
+    Replied,
+    Reply,
+    Text,
+    Transient,
+    Turn,
+    part_text,
+)
+from rejoinder.protocol.conversation import Row
+from rejoinder.protocol.unicode import valid
+
+MAX_STATE_BYTES = 65_536
+"""The longest state: it is written with each reply that changes it, and shares an item with the reply."""
+
+OUTDATED_EVERY_MS = 1_000
+MAX_REASON_LENGTH = 300
+
+type BotFunction = Callable[[Turn], object]
+"""Gives `Reply | str | None`, or an awaitable of one; anything else is a failed attempt."""
+
+
+class Flag(Protocol):
+    """What is used of `threading.Event`."""
+
+    def set(self) -> None:
+        """Raise it."""
+
+    def is_set(self) -> bool:
+        """Whether it is raised."""
+
+    def wait(self, timeout: float) -> bool:
+        """Wait until it is raised, for at most so many seconds."""
+
+
+class FunctionBot:
+    """Implements `ports.Bot` for a function.
+
+    Args:
+        function: the bot.
+        read: reads a conversation's row, for `turn.outdated()`.
+        clock: time.
+        flag: makes what a waiting caller sleeps on.
+    """
+
+    def __init__(
+        self,
+        function: BotFunction,
+        read: Callable[[str], Row],
+        clock: Clock,
+        flag: Callable[[], Flag] = threading.Event,
+    ) -> None:
+        self._function = function
+        self._read = read
+        self._clock = clock
+        self._flag = flag
+
+    async def start(self, turn: Turn) -> "FunctionWork":
+        """Begin to answer, in a thread that dies with the process."""
+        work = FunctionWork(self._clock, self._flag())
+        watch = _Watch(turn, self._read, self._clock)
+        turn = replace(
+            turn,
+            outdated=watch.outdated,
+            stopped=lambda: work.cancelled or self._clock.now_ms() >= turn.deadline_ms,
+        )
+        threading.Thread(
+            target=lambda: work.end(answer(self._function, turn)), name=f"bot {turn.conversation_id}", daemon=True
+        ).start()
+        return work
+
+
+@dataclass(slots=True)
+class FunctionWork:
+    """Implements `ports.Work`."""
+
+    clock: Clock
+    done: Flag
+    result: Replied | BotFailed | None = None
+    cancelled: bool = False
+
+    def end(self, result: Replied | BotFailed) -> None:
+        """Take the result from the bot's thread."""
+        self.result = result
+        self.done.set()
+
+    async def wait(self, until_ms: int) -> Replied | BotFailed | None:
+        """Wait for the answer until the given time; None: still running."""
+        while not self.done.is_set() and (left_ms := until_ms - self.clock.now_ms()) > 0:
+            self.done.wait(left_ms / 1000)
+        return self.result
+
+    async def cancel(self) -> None:
+        """Say that the answer is not wanted any more: `turn.stopped()` is true from now on."""
+        self.cancelled = True
+
+
+@dataclass(slots=True)
+class _Watch:
+    """Looks for messages that the turn does not cover, with at most one read a second."""
+
+    turn: Turn
+    read: Callable[[str], Row]
+    clock: Clock
+    known: frozenset[bytes] = field(init=False)
+    found: bool = False
+    next_read_at_ms: int = 0
+
+    def __post_init__(self) -> None:
+        self.known = frozenset(message.id for message in self.turn.messages)
+
+    def outdated(self) -> bool:
+        """Whether a newer message has come. A row that cannot be read is no news: the commit checks it again."""
+        now_ms = self.clock.now_ms()
+        if not self.found and now_ms >= self.next_read_at_ms:
+            self.next_read_at_ms = now_ms + OUTDATED_EVERY_MS
+            try:
+                self.found = not self.read(self.turn.conversation_id).pending_ids <= self.known
+            except Fault:
+                return False
+        return self.found
+
+
+def answer(function: BotFunction, turn: Turn) -> Replied | BotFailed:
+    """Call the function, and make of whatever it does an answer or a failure."""
+    before = json.dumps(turn.state, sort_keys=True)
+    try:
+        returned = function(turn)
+        if isawaitable(returned):
+            returned = _awaited(returned)
+    except BaseException as error:  # noqa: BLE001  # a bot that calls sys.exit() has failed, too
+        return BotFailed(reason_of(error, turn), error.retry_after_ms if isinstance(error, Transient) else None)
+    try:
+        reply = read_reply(returned)
+        after = read_state(turn.state)
+    except Permanent as refusal:
+        return BotFailed(str(refusal))
+    return Replied(reply, None if json.dumps(turn.state, sort_keys=True) == before else after)
+
+
+def _awaited(returned: Awaitable[object]) -> object:
+    """Run what an async function gave; asyncio is imported for such a bot alone."""
+    import asyncio  # noqa: PLC0415
+
+    async def outer() -> object:
+        return await returned
+
+    return asyncio.run(outer())
+
+
+def read_reply(returned: object) -> Reply:
+    """Check what a function returned.
+
+    Raises:
+        Permanent: of another type, or blank.
+    """
+    if returned is None:
+        return Reply()
+    if isinstance(returned, str):
+        returned = Reply((Text(returned),))
+    if not isinstance(returned, Reply):
+        raise Permanent(f"the bot returned a {type(returned).__name__}; a reply is a Reply, a str, or None for silence")
+    reply = Reply(tuple(_cleaned(part) for part in returned.parts))
+    if reply.parts and not any(isinstance(part, Raw) or part_text(part).strip() for part in reply.parts):
+        raise Permanent("the bot returned a blank text; to say nothing it returns None")
+    return reply
+
+
+def _cleaned(part: Part) -> Part:
+    """The part with valid Unicode.
+
+    Raises:
+        Permanent: not a part, or made of something else than texts.
+    """
+    try:
+        match part:
+            case Text(text):
+                return Text(valid(text))
+            case Image(url, caption):
+                return Image(valid(url), valid(caption))
+            case File(url, name, caption):
+                return File(valid(url), valid(name), valid(caption))
+            case Buttons(text, options):
+                return Buttons(valid(text), tuple(valid(option) for option in options))
+            case Raw(payload, text):
+                return Raw(json.loads(valid(json.dumps(dict(payload), ensure_ascii=False))), valid(text))
+    except (AttributeError, TypeError, ValueError, RecursionError):
+        raise Permanent(f"a {type(part).__name__} part holds something else than texts (or JSON, in a Raw)") from None
+    raise Permanent(f"a part of the reply is a {type(part).__name__}; parts are Text, Image, File, Buttons and Raw")
+
+
+def read_state(state: object) -> str:
+    """Write the bot's state as JSON.
+
+    Raises:
+        Permanent: not a dict, not JSON, or over 64 KB.
+    """
+    if not isinstance(state, dict):
+        raise Permanent(f"turn.state is a {type(state).__name__}; it must stay a dict")
+    try:
+        text = json.dumps(state, ensure_ascii=False, allow_nan=False)
+        length = len(text.encode())
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Permanent(f"turn.state is not JSON ({type(error).__name__})") from None
+    if length > MAX_STATE_BYTES:
+        raise Permanent(f"turn.state has {length} bytes as JSON; at most {MAX_STATE_BYTES} are kept")
+    if json.loads(text) != state:
+        raise Permanent("turn.state would come back as something else; use only str keys, and lists for tuples")
+    return text
+
+
+def reason_of(error: BaseException, turn: Turn) -> str:
+    """Say what a bot raised and where, without anything that somebody wrote in this conversation."""
+    said = without_texts(str(error), turn)
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {said}"[:MAX_REASON_LENGTH] + where
+
+
+def without_texts(reason: str, turn: Turn) -> str:
+    """Blank out every word of a reason that also stands in a message of the turn, in its history or in the state."""
+    written = [message.text for message in turn.messages]
+    written += [message.text for record in turn.history for message in record.messages]
+    written += [record.said for record in turn.history]
+    written.append(json.dumps(turn.state, ensure_ascii=False, default=str))
+    everything = "\n".join(written).casefold()
+
+    def blanked(word: re.Match[str]) -> str:
+        return "…" if word[0].casefold() in everything else word[0]
+
+    return re.sub(r"[^\s\"'`.,:;!?()\[\]{}<>]{2,}", blanked, reason)
+
+
+def load(spec: str, folder: Path | None = None) -> BotFunction:
+    """Find the function that `module:function` names.
+
+    Args:
+        spec: as the setting `BOT` has it.
+        folder: where its module lies, if that is not on the path yet.
+
+    Raises:
+        Permanent: not of that form, no such module or function, or its import failed.
+    """
+    module_name, _, name = spec.partition(":")
+    if not module_name or not name:
+        raise Permanent(f"BOT={spec}: expected module:function, such as bot:reply")
+    if folder is not None and str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    try:
+        module: Any = importlib.import_module(module_name)
+    except Exception as error:
+        raise Permanent(f"BOT={spec}: importing {module_name} failed ({type(error).__name__}: {error})") from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        found = "no such name" if function is None else f"a {type(function).__name__}"
+        raise Permanent(f"BOT={spec}: {module_name} has {found} {name!r}; it must be a function reply(turn)")
+    result: BotFunction = function
+    return result
