@@ -1,0 +1,161 @@
+"""`rejoinder dev`: the whole system on this machine, in one program, with its playground."""
+
+import errno
+import importlib
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from pathlib import Path
+
+from rejoinder.bots.function import BotFunction, FunctionBot, load
+from rejoinder.channels.webhook import WebhookChannel
+from rejoinder.local.deployment import Deployment, OneAccount
+from rejoinder.local.feed import Feed
+from rejoinder.local.flags import WITHOUT_QUEUE, add_timing_flags, settings_of
+from rejoinder.local.playground import MAX_PAUSE_MS, Playground
+from rejoinder.local.send import PLAYGROUND_SECRET, resolved
+from rejoinder.local.server import LOOPBACK_NAMES, Server
+from rejoinder.local.terminal import OK, USAGE, CommandFailed, say
+from rejoinder.ports import Clock, Permanent, Turn
+from rejoinder.run import run as run_use_case
+from rejoinder.settings import Settings
+from rejoinder.system import SystemClock
+
+BOT_FOLDER = Path(__file__).parents[3] / "bot"
+"""`layers/bot` of the checkout that this file is part of."""
+
+ABOUT = """Webhooks, conversations, wake-ups and replies are the deployed ones, but for the services under them: the
+table and the wake-ups are in memory, and a thread stands for each invocation. Nothing is kept when it ends.
+Replies are delivered, signed, to the playground itself. Your bot is loaded again whenever its file changes."""
+
+EXAMPLES = """examples:
+  rejoinder dev
+  rejoinder dev --debounce-ms 500 --latency-ms 4000 --lease-ms 6000
+  rejoinder dev --bot my_module:answer --bot-path ~/my-bot --port 0"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the flags."""
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default %(default)s: this machine)")
+    parser.add_argument("--port", type=int, default=8765, help="port to listen on; 0: any free one (default 8765)")
+    parser.add_argument("--bot", metavar="MODULE:FUNCTION", help="what answers (default bot:reply)")
+    parser.add_argument("--bot-path", type=Path, default=BOT_FOLDER, help="the bot's folder (default: layers/bot)")
+    parser.add_argument("--latency-ms", type=int, default=2_000, metavar="N", help="the bot thinks (default 2000)")
+    parser.add_argument("--secret-ref", metavar="REF", help="the webhook's secret, env:NAME (default: `playground`)")
+    parser.add_argument("--fallback-reply", metavar="TEXT", help="said when every attempt at a reply has failed")
+    parser.add_argument("--quiet", action="store_true", help="do not write what happens to the terminal")
+    add_timing_flags(parser, WITHOUT_QUEUE)
+
+
+def run(args: Namespace) -> int:
+    """Serve until Ctrl-C."""
+    settings = settings_of(args, bot=args.bot, fallback_reply=args.fallback_reply)
+    if args.secret_ref is None and args.host not in LOOPBACK_NAMES:
+        raise CommandFailed(f"--host {args.host} is reached by others: choose a secret with --secret-ref", USAGE)
+    if not 0 <= args.latency_ms <= MAX_PAUSE_MS:
+        raise CommandFailed(f"--latency-ms {args.latency_ms}: allowed is 0 to {MAX_PAUSE_MS}", USAGE)
+    secret = PLAYGROUND_SECRET if args.secret_ref is None else resolved(args.secret_ref)
+    server = served(
+        settings,
+        bot_function(settings.bot, args.bot_path.expanduser()),
+        listening(args.host, args.port),
+        secret,
+        args.latency_ms,
+        silent if args.quiet else say,
+    )
+    print(f"Rejoinder answers on {server.url} (bot {settings.bot}); Ctrl-C ends it", flush=True)
+    try:
+        server.serve_forever(poll_interval=0.2)
+    except KeyboardInterrupt:
+        print("\nended; nothing is kept")
+    finally:
+        server.deployment.stop()
+        server.deployment.feed.close()
+        server.server_close()
+    return OK
+
+
+def served(
+    settings: Settings,
+    function: BotFunction,
+    server: Server,
+    secret: str,
+    latency_ms: int,
+    write: Callable[[str], None],
+    clock: Clock | None = None,
+) -> Server:
+    """Put the whole system behind a server that listens already, and start its wake-ups.
+
+    Args:
+        settings: checked.
+        function: the bot.
+        server: whose `serve_forever` the caller runs.
+        secret: of the one account, `webhook/default`, both ways.
+        latency_ms: the bot's pause.
+        write: told what happens, a line each.
+        clock: time; the real one where None.
+    """
+    clock = clock or SystemClock()
+    channel = WebhookChannel("default", secret, f"{server.url}/replies", clock)
+    deployment = Deployment(
+        settings,
+        lambda store: FunctionBot(function, lambda conversation_id: run_use_case(store.read(conversation_id)), clock),
+        OneAccount("webhook", "default", channel),
+        clock,
+        Feed(clock.now_ms),
+        write,
+        latency_ms,
+    )
+    server.deployment = deployment
+    server.playground = Playground(deployment, channel, secret, settings.bot)
+    deployment.start()
+    return server
+
+
+def listening(host: str, port: int) -> Server:
+    """Listen.
+
+    Raises:
+        CommandFailed: the port is taken, or the address is none of this machine's.
+    """
+    try:
+        return Server(host, port)
+    except OverflowError:
+        raise CommandFailed(f"--port {port}: allowed is 0 (any free one) to 65535", USAGE) from None
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise CommandFailed(
+                f"port {port} on {host} is taken, perhaps by another `rejoinder dev`; choose one by --port (0: any)"
+            ) from None
+        raise CommandFailed(f"cannot listen on {host}:{port}: {error.strerror}") from None
+
+
+def bot_function(spec: str, folder: Path) -> BotFunction:
+    """Find the bot, and load it again before a turn where its file has changed since.
+
+    Raises:
+        CommandFailed: there is none.
+    """
+    if not folder.is_dir():
+        raise CommandFailed(f"--bot-path {folder}: no such folder; name the one that your bot's module is in", USAGE)
+    try:
+        load(spec, folder)
+    except Permanent as fault:
+        raise CommandFailed(f"{fault} (looked for in {folder}); choose by --bot and --bot-path", USAGE) from None
+    module = sys.modules[spec.partition(":")[0]]
+    path = module.__file__
+    loaded = [os.stat(path).st_mtime_ns if path else 0]
+
+    def newest(turn: Turn) -> object:
+        changed = os.stat(path).st_mtime_ns if path else 0
+        if changed != loaded[0]:
+            importlib.reload(module)
+            loaded[0] = changed
+        return load(spec, folder)(turn)
+
+    return newest
+
+
+def silent(_: str) -> None:
+    """Write nothing."""

@@ -1,0 +1,55 @@
+"""The other end of `rejoinder dev`, for the commands that ask it."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from rejoinder.local.terminal import FAILED, NOT_FOUND, CommandFailed
+
+DEFAULT_URL = "http://127.0.0.1:8765"
+TIMEOUT_S = 10
+
+
+@contextmanager
+def ask(url: str, method: str, path: str, timeout_s: float = TIMEOUT_S) -> Iterator[HTTPResponse]:
+    """Make one request, and give its answer while it is open.
+
+    Raises:
+        CommandFailed: nobody answers there, or what answers has nothing of that name.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise CommandFailed(f"--url {url}: expected http://HOST:PORT, such as {DEFAULT_URL}")
+    make = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = make(parts.hostname, parts.port, timeout=timeout_s)
+    try:
+        connection.request(method, path)
+        response = connection.getresponse()
+        if response.status != 200:
+            code = NOT_FOUND if response.status == 404 else FAILED
+            raise CommandFailed(f"{url} answers {response.status}: {_reason(response)}", code)
+        yield response
+    except (OSError, HTTPException) as error:
+        raise CommandFailed(f"{url}: {error or type(error).__name__}; is `rejoinder dev` running there?") from None
+    finally:
+        connection.close()
+
+
+def conversation_path(conversation_id: str) -> str:
+    """Where a conversation is on the dev server."""
+    return f"/conversations/{quote(conversation_id, safe='')}"
+
+
+def read_json(response: HTTPResponse) -> Any:
+    """Read the whole answer."""
+    return json.loads(response.read())
+
+
+def _reason(response: HTTPResponse) -> str:
+    try:
+        return str(read_json(response)["error"])
+    except (ValueError, KeyError, TypeError):
+        return response.reason

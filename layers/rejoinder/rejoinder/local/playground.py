@@ -1,0 +1,141 @@
+"""What the playground's buttons do: real signed webhooks, and faults on purpose."""
+
+import json
+import secrets
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from rejoinder.channels.webhook import signature_headers
+from rejoinder.local.deployment import Deployment
+from rejoinder.ports import Channel, Malformed, Request, Response
+from rejoinder.protocol.identity import ConversationId
+from rejoinder.run import run
+
+MAX_BURST = 50
+"""Messages that one press of a button may send."""
+
+MAX_PAUSE_MS = 600_000
+
+
+class Playground:
+    """The people at the page, and where replies to them arrive.
+
+    Attributes:
+        bot_name: which bot answers, for the page.
+    """
+
+    def __init__(self, deployment: Deployment, channel: Channel, secret: str, bot_name: str) -> None:
+        self.bot_name = bot_name
+        self._deployment = deployment
+        self._channel = channel
+        self._secret = secret
+        self._seen: set[str] = set()
+        self._mutex = threading.Lock()
+
+    def settings(self) -> dict[str, Any]:
+        """Describe what the page shows around the conversation."""
+        return {
+            "timing": asdict(self._deployment.timing),
+            "latency_ms": self._deployment.bot.latency_ms,
+            "bot": self.bot_name,
+            "now_ms": self._deployment.clock.now_ms(),
+        }
+
+    def deliver(self, channel_name: str, request: Request) -> Response:
+        """Take one webhook as the ingest Lambda does, and publish how it was answered."""
+        response = run(self._deployment.ingest(channel_name, request))
+        if request.method == "POST":
+            self._deployment.feed.publish("webhook", status=response.status, answer=json.loads(response.body))
+        return response
+
+    def replied(self, request: Request) -> None:
+        """Receive a part of a reply, as the customer's own server would.
+
+        Raises:
+            Unverified: not signed with our secret.
+            Malformed: not a reply.
+        """
+        self._channel.verify(request, self._deployment.clock.now_ms())
+        key = request.headers.get("idempotency-key", "")
+        try:
+            part: dict[str, Any] = json.loads(request.body)
+            conversation_id = str(ConversationId("webhook", part["account"], part["conversation_id"]))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise Malformed(f"not a reply: {error!r}") from None
+        with self._mutex:
+            again = key in self._seen
+            self._seen.add(key)
+        self._deployment.feed.publish("reply", conversation_id, key=key, again=again, part=part)
+
+    def act(self, action: str, asked: Any) -> dict[str, Any]:
+        """Do what a button asks for.
+
+        Raises:
+            LookupError: there is no such button.
+            ValueError: it asks for something impossible.
+        """
+        if not isinstance(asked, Mapping):
+            raise ValueError("expected a JSON object")
+        match action:
+            case "messages":
+                return self._write(asked.get("messages"))
+            case "crash":
+                return {"crashed": self._deployment.bot.crash()}
+            case "latency":
+                self._deployment.bot.latency_ms = bounded(asked, "ms", MAX_PAUSE_MS)
+                self._deployment.feed.publish("settings", latency_ms=self._deployment.bot.latency_ms)
+                return {"latency_ms": self._deployment.bot.latency_ms}
+        raise LookupError(action)
+
+    def _write(self, messages: Any) -> dict[str, Any]:
+        """Send a burst, each message by a webhook of its own, side by side as a provider does."""
+        if not isinstance(messages, list) or not 0 < len(messages) <= MAX_BURST:
+            raise ValueError(f"messages: expected a list of 1 to {MAX_BURST}")
+        bodies = [webhook_body(message) for message in messages]
+        for message, body in zip(messages, bodies, strict=True):
+            pause_s = bounded(message, "after_ms", MAX_PAUSE_MS) / 1_000
+            timer = threading.Timer(pause_s, self._send, args=(body,))
+            timer.daemon = True
+            timer.start()
+        return {"ids": [body["id"] for body in bodies]}
+
+    def _send(self, message: dict[str, Any]) -> None:
+        now_ms = self._deployment.clock.now_ms()
+        body = json.dumps({"sent_at": now_ms} | message).encode()
+        headers = {"content-type": "application/json", **signature_headers(self._secret, body, now_ms)}
+        self.deliver("webhook", Request("POST", "/webhooks/webhook/default", headers, body))
+
+
+def webhook_body(message: Any) -> dict[str, Any]:
+    """Make the webhook's JSON of what the page asks for.
+
+    Raises:
+        ValueError: a field is missing or is no text.
+    """
+    if not isinstance(message, Mapping):
+        raise ValueError("messages: expected objects")
+    for name in ("conversation", "user", "text"):
+        if not isinstance(message.get(name), str):
+            raise ValueError(f"messages: {name} is missing, or is no text")
+    sent_at_ms = message.get("sent_at_ms")
+    return ({"sent_at": sent_at_ms} if isinstance(sent_at_ms, int) else {}) | {
+        "id": str(message.get("id") or f"p-{secrets.token_hex(6)}"),
+        "conversation_id": message["conversation"],
+        "user_id": message["user"],
+        "user_name": str(message.get("name") or message["user"]),
+        "text": message["text"],
+    }
+
+
+def bounded(asked: Mapping[str, Any], name: str, most: int) -> int:
+    """Read a whole number between 0 and a bound; absent reads as 0.
+
+    Raises:
+        ValueError: it is none.
+    """
+    value = asked.get(name, 0)
+    if not isinstance(value, int) or not 0 <= value <= most:
+        raise ValueError(f"{name} is {value!r}; allowed is 0 to {most}")
+    return value

@@ -1,0 +1,135 @@
+"""`rejoinder secret set`: store an account's fields as one SecureString in the Parameter Store of AWS."""
+
+import getpass
+import json
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from rejoinder.accounts import account_fields
+from rejoinder.channels import NAMES, channel_module, open_channel
+from rejoinder.local.aws import ACCOUNTS, stack_output
+from rejoinder.local.terminal import OK, USAGE, CommandFailed, answer
+from rejoinder.ports import Permanent
+from rejoinder.wiring import Clients
+
+SECRET_WORDS = ("secret", "token", "key", "password")
+"""A field whose name ends so is no argument: arguments are seen by every user of the machine, and kept by shells."""
+
+ABOUT = """`secret set CHANNEL/ACCOUNT` stores what the account needs; fields that are stored already and not named are
+kept. A field is NAME=VALUE where it is no secret; NAME alone asks for it, and reads a line of standard input where
+nobody can be asked. The deployed functions see the change within five minutes, or at the next refused signature."""
+
+EXAMPLES = f"""examples:
+  rejoinder secret set webhook/default --stack my-bot secret reply_url=https://example.org/replies
+  rejoinder secret set telegram/default --stack my-bot token secret
+  openssl rand -hex 32 | rejoinder secret set webhook/shop --stack my-bot secret
+
+channels: {", ".join(NAMES)}; a wrong or a missing field is answered by what the channel needs"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the flags."""
+    parser.add_argument("action", choices=["set"], help="what to do")
+    parser.add_argument("account", metavar="CHANNEL/ACCOUNT", help="such as telegram/default")
+    parser.add_argument("fields", nargs="+", metavar="NAME[=VALUE]", help="a field of the account")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--stack", help="name of the CloudFormation stack that shall use it")
+    where.add_argument("--reference", help="where instead, such as ssm:/my/{channel}/{account} (default: $ACCOUNTS)")
+
+
+def run(args: Namespace) -> int:
+    """Store the fields."""
+    channel, _, account = args.account.partition("/")
+    if not channel or not account or "/" in account:
+        raise CommandFailed(f"{args.account}: expected CHANNEL/ACCOUNT, such as webhook/default", USAGE)
+    check_names(channel, args.fields)
+    clients = Clients()
+    name = parameter_name(args, clients, channel, account)
+    try:
+        stored = read(clients, name)
+        fields = stored | dict(map(value_of, args.fields))
+        open_channel(channel, account, fields)
+        clients.ssm().put_parameter(
+            Name=name,
+            Value=json.dumps(fields),
+            Type="SecureString",
+            Overwrite=True,
+            Description=f"Rejoinder: the account {account} of the channel {channel}",
+        )
+    except Permanent as fault:
+        raise CommandFailed(f"nothing was stored: {fault}", USAGE) from None
+    except (ClientError, BotoCoreError) as error:
+        raise CommandFailed(f"parameter {name}: {error}") from None
+    answer(args, {"parameter": name, "fields": sorted(fields)}, f"{name} now has {', '.join(sorted(fields))}")
+    return OK
+
+
+def check_names(channel: str, given: list[str]) -> None:
+    """Refuse fields that the channel does not have, and secrets among the arguments, before anybody is asked.
+
+    Raises:
+        CommandFailed: with what is wrong.
+    """
+    try:
+        module = channel_module(channel)
+    except Permanent as fault:
+        raise CommandFailed(str(fault), USAGE) from None
+    known = {**module.FIELDS, **module.OPTIONAL_FIELDS}
+    for entry in given:
+        name, equals, _ = entry.partition("=")
+        if name not in known:
+            listed = "".join(f"\n  {field}: {meaning}" for field, meaning in known.items())
+            raise CommandFailed(f"channel {channel} has no field {name!r}; it has{listed}", USAGE)
+        if equals and name.endswith(SECRET_WORDS):
+            raise CommandFailed(f"{name} is a secret: give its name alone, and its value when asked", USAGE)
+
+
+def parameter_name(args: Namespace, clients: Clients, channel: str, account: str) -> str:
+    """Find out which parameter the deployment reads.
+
+    Raises:
+        CommandFailed: nothing says it, or it is not in the Parameter Store.
+    """
+    reference = args.reference or os.environ.get("ACCOUNTS", "")
+    if args.stack:
+        reference = stack_output(clients, args.stack, ACCOUNTS)
+    if not reference:
+        raise CommandFailed("which deployment? Name it by --stack, --reference or the variable ACCOUNTS", USAGE)
+    scheme, _, name = reference.partition(":")
+    if scheme != "ssm" or "{channel}" not in name or "{account}" not in name:
+        raise CommandFailed(f"{reference}: expected ssm:NAME with {{channel}} and {{account}} in it", USAGE)
+    return name.replace("{channel}", channel).replace("{account}", account)
+
+
+def read(clients: Clients, name: str) -> dict[str, str]:
+    """Read the fields that are stored; none where there is no such parameter.
+
+    Raises:
+        CommandFailed: what is stored is not an account's JSON.
+    """
+    try:
+        parameter = clients.ssm().get_parameter(Name=name, WithDecryption=True)["Parameter"]
+        return account_fields(parameter.get("Value", ""))
+    except ClientError as error:
+        if error.response.get("Error", {}).get("Code") == "ParameterNotFound":
+            return {}
+        raise
+    except ValueError as error:
+        raise CommandFailed(f"parameter {name} holds something else: {error}; delete it first") from None
+
+
+def value_of(entry: str) -> tuple[str, str]:
+    """Take a field's value from the argument, from the person, or from standard input.
+
+    Raises:
+        CommandFailed: there is none.
+    """
+    name, equals, value = entry.partition("=")
+    if not equals:
+        value = getpass.getpass(f"{name}: ") if sys.stdin.isatty() else sys.stdin.readline().strip()
+    if not value:
+        raise CommandFailed(f"{name} is empty; nothing was stored", USAGE)
+    return name, value

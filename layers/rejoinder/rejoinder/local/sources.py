@@ -1,0 +1,115 @@
+"""Where a command finds conversations: in a deployment's table, or in `rejoinder dev`."""
+
+import os
+from argparse import ArgumentParser, Namespace
+from typing import Any, Protocol
+
+from rejoinder.local import devserver
+from rejoinder.local.flags import DUE_TIME, add_timing_flags, settings_of
+from rejoinder.local.terminal import NOT_FOUND, USAGE, CommandFailed
+from rejoinder.local.view import conversation_view
+from rejoinder.ports import Store, Transient
+from rejoinder.protocol.identity import ConversationId
+from rejoinder.protocol.timing import Timing
+from rejoinder.run import run
+from rejoinder.system import SystemClock
+
+WHERE = """Conversations are looked for in the table that --table or --stack names, else in the one of the environment
+variable TABLE_NAME, else in `rejoinder dev` on this machine. A conversation's id is channel:account:chat[:thread]."""
+
+
+class Source(Protocol):
+    """Where conversations are."""
+
+    def view(self, conversation_id: str, *, turns: int, texts: bool) -> dict[str, Any] | None:
+        """Describe a conversation (`view.conversation_view`); None where there is none."""
+
+    def forget(self, conversation_id: str) -> int:
+        """Delete a conversation; answers how many items there were."""
+
+
+class TableSource:
+    """A store, asked directly."""
+
+    def __init__(self, store: Store, timing: Timing) -> None:
+        self._store = store
+        self._timing = timing
+
+    def view(self, conversation_id: str, *, turns: int, texts: bool) -> dict[str, Any] | None:
+        """Read it."""
+        now_ms = SystemClock().now_ms()
+        try:
+            return run(conversation_view(self._store, conversation_id, self._timing, now_ms, turns=turns, texts=texts))
+        except Transient as fault:
+            raise CommandFailed(str(fault)) from None
+
+    def forget(self, conversation_id: str) -> int:
+        """Delete every item of it."""
+        try:
+            return run(self._store.forget(conversation_id))
+        except Transient as fault:
+            raise CommandFailed(f"{fault}; some items may be left, try again") from None
+
+
+class DevSource:
+    """A running `rejoinder dev`."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def view(self, conversation_id: str, *, turns: int, texts: bool) -> dict[str, Any] | None:
+        """Ask for it."""
+        path = f"{devserver.conversation_path(conversation_id)}?turns={turns}&texts={int(texts)}"
+        try:
+            with devserver.ask(self._url, "GET", path) as response:
+                view: dict[str, Any] = devserver.read_json(response)
+                return view
+        except CommandFailed as failure:
+            if failure.code == NOT_FOUND:
+                return None
+            raise
+
+    def forget(self, conversation_id: str) -> int:
+        """Ask to delete it."""
+        with devserver.ask(self._url, "DELETE", devserver.conversation_path(conversation_id)) as response:
+            items: int = devserver.read_json(response)["items"]
+            return items
+
+
+def add_source_flags(parser: ArgumentParser) -> None:
+    """Add the conversation, and where to look for it."""
+    parser.add_argument("conversation", help="its id, such as webhook:default:c-1")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--table", help="name of the DynamoDB table")
+    where.add_argument("--stack", help="name of the CloudFormation stack whose table it is")
+    where.add_argument("--url", help=f"where `rejoinder dev` is (default {devserver.DEFAULT_URL})")
+    add_timing_flags(parser, DUE_TIME)
+
+
+def checked_id(text: str) -> str:
+    """Check a conversation's id.
+
+    Raises:
+        CommandFailed: it is none.
+    """
+    try:
+        return str(ConversationId.parse(text))
+    except ValueError as error:
+        raise CommandFailed(str(error), USAGE) from None
+
+
+def open_source(args: Namespace) -> Source:
+    """Find out where to look."""
+    if args.url:
+        return DevSource(args.url)
+    table_name = args.table or (None if args.stack else os.environ.get("TABLE_NAME"))
+    if not table_name and not args.stack:
+        return DevSource(devserver.DEFAULT_URL)
+    from rejoinder.local.aws import TABLE, stack_output  # noqa: PLC0415  # AWS's client is slow to import
+    from rejoinder.stores.dynamodb.store import DynamoDBStore  # noqa: PLC0415
+    from rejoinder.stores.dynamodb.table import Table  # noqa: PLC0415
+    from rejoinder.wiring import Clients  # noqa: PLC0415
+
+    timing, clients = settings_of(args).timing, Clients()
+    name = table_name or stack_output(clients, args.stack, TABLE)
+    return TableSource(DynamoDBStore(Table(name, clients.dynamodb), timing), timing)
