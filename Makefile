@@ -3,9 +3,14 @@ PYTHON ?= python3.13
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Each pins its own botocore, so each has an environment of its own.
+SAM_VENV := .e2e-venv
+EMULATOR_VENV := .ministack-venv
+SAM := $(SAM_VENV)/bin/sam
+EVENT ?= events/telegram/text.json
 
 .DEFAULT_GOAL := help
-.PHONY: help dev test check format setup docs clean
+.PHONY: help dev test check format setup e2e-tools build deploy e2e invoke start-api docs clean
 
 help: ## Print this help
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -34,8 +39,36 @@ format: setup ## Format, and fix what a machine can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+e2e-tools: $(SAM_VENV)/.installed $(EMULATOR_VENV)/.installed ## Make the environments of the SAM CLI and of the AWS emulator
+
+$(SAM_VENV)/.installed:
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.13 is needed: $(PYTHON) was not found (set PYTHON=...)" >&2; exit 1; }
+	test -x $(SAM_VENV)/bin/python || $(PYTHON) -m venv $(SAM_VENV)
+	$(SAM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check 'aws-sam-cli>=1.170,<2' 'awslambdaric>=4.2,<5'
+	@touch $@
+
+$(EMULATOR_VENV)/.installed:
+	test -x $(EMULATOR_VENV)/bin/python || $(PYTHON) -m venv $(EMULATOR_VENV)
+	$(EMULATOR_VENV)/bin/python -m pip install --quiet --disable-pip-version-check 'ministack==1.5.33'
+	@touch $@
+
+build: e2e-tools ## Build the functions and layers into .aws-sam/build, without a container (ARGS: of `sam build`)
+	SAM_CLI_TELEMETRY=0 $(SAM) build $(ARGS)
+
+deploy: build ## Deploy to the AWS account of your environment (ARGS='--config-env prod --guided', …)
+	SAM_CLI_TELEMETRY=0 $(SAM) deploy $(ARGS)
+
+e2e: setup e2e-tools ## Deploy for real to an emulator of AWS on loopback, and test that, containers, kills and the browser
+	PYTHONPATH=tests $(BIN)/python -m e2e.emulator -- $(BIN)/python -m pytest -m e2e $(ARGS)
+
+invoke: setup build ## Run a function in a container on one stored event: make invoke EVENT=events/wakeup/sqs.json
+	@PYTHONPATH=tests $(BIN)/python -m e2e.local_aws invoke $(EVENT) $(ARGS)
+
+start-api: setup build ## Serve the ingest function in containers on http://127.0.0.1:3000, for real webhooks
+	@PYTHONPATH=tests $(BIN)/python -m e2e.local_aws start-api $(ARGS)
+
 docs: setup ## Write the generated parts of docs/
 	$(BIN)/python docs/transition_table.py
 
 clean: ## Remove everything that was made here
-	rm -rf $(VENV) .aws-sam .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(SAM_VENV) $(EMULATOR_VENV) .aws-sam .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
