@@ -18,10 +18,13 @@ _BREAKS = (
 _JOINING_AFTER = frozenset("\u0e33\u0eb3\uff9e\uff9f")
 """Letters that extend what stands before them (UAX 29: SpacingMark and Extend outside the mark categories)."""
 
-_PREPENDED = frozenset("\u0d4e\U000111c2\U000111c3\U0001193f\U00011941\U00011a3a\U00011d46\U00011f02") | frozenset(
-    map(chr, range(0x11A84, 0x11A8A))
+_JOINING_BEFORE = frozenset(
+    "\u200d"  # the joiner of emoji
+    "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+    "\u0d4e\U000111c2\U000111c3\U0001193f\U00011941\U00011a3a\U00011d46\U00011f02"
+    "\U00011a84\U00011a85\U00011a86\U00011a87\U00011a88\U00011a89"
 )
-"""Letters that belong to what follows them (UAX 29: Prepend outside the format category)."""
+"""Characters that belong to what follows them (UAX 29: ZWJ and Prepend)."""
 
 _VIRAMA = 9
 """The combining class of the signs that join two consonants (UAX 29, rule GB9c)."""
@@ -72,7 +75,8 @@ def best_cut(text: str, start: int, end: int) -> int:
     """Choose where to cut in `text[start:end]`: the best kind of break that leaves the piece at least half full."""
     half = start + (end - start) // 2
     for pattern in _BREAKS:
-        cuts = [found.end() for found in pattern.finditer(text, half, end) if may_cut(text, found.end())]
+        ends = [found.end() for found in pattern.finditer(text, start, end) if found.end() >= half]
+        cuts = [at for at in ends if may_cut(text, at)]
         if cuts:
             return cuts[-1]
     return next((cut for cut in range(end, start, -1) if may_cut(text, cut)), end)
@@ -87,7 +91,7 @@ def may_cut(text: str, at: int) -> bool:
         return before + after != "\r\n"
     if unicodedata.category(after) in {"Mn", "Mc", "Me", "Cf"} or after in _JOINING_AFTER or _is_skin_tone(after):
         return False
-    if unicodedata.category(before) == "Cf" or before in _PREPENDED or unicodedata.combining(before) == _VIRAMA:
+    if before in _JOINING_BEFORE or unicodedata.combining(before) == _VIRAMA:
         return False
     if _is_flag_half(before) and _is_flag_half(after):
         return _flag_halves_before(text, at) % 2 == 0
