@@ -1,0 +1,207 @@
+"""How a record's payload gets onto a channel: the real one, signed as its provider signs; or carried by another.
+
+A case for "any" channel uses the payloads of channels that may not exist here yet. Its texts, ids and conversations
+then travel over the generic webhook instead. That is decided by `rejoinder.channels.NAMES` alone: as soon as the real
+channel is there, the case runs on it, and needs its line in `SIGNERS` and `ACCOUNTS`.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Callable
+from typing import Any
+
+from rejoinder.channels import NAMES, open_channel
+from rejoinder.channels.webhook import signature_headers
+from rejoinder.ports import Channel, Request
+
+META_SECRET = "syn-meta-secret"
+"""The secret that the records' own signature vectors were made with."""
+
+WEBHOOK_SECRET = "syn-webhook-secret"
+TELEGRAM_SECRET = "syn-tg-secret"
+TELEGRAM_HEADER = "x-telegram-bot-api-secret-token"
+
+NAMES_HERE = {"generic": "webhook"}
+"""What the records call a channel, where we call it otherwise."""
+
+ACCOUNTS: dict[str, dict[str, str]] = {
+    "webhook": {"secret": WEBHOOK_SECRET, "reply_url": "https://replies.example.test/", "account": "shop"},
+    "telegram": {"secret": TELEGRAM_SECRET, "token": "5559999999:syn-token-syn-token-syn-token-syn"},
+}
+
+
+def is_here(channel: str) -> bool:
+    """Whether the channel of a record exists."""
+    return NAMES_HERE.get(channel, channel) in NAMES
+
+
+def carrier(channel: str) -> str:
+    """The channel that carries a payload of the given one: itself where it exists."""
+    return NAMES_HERE.get(channel, channel) if is_here(channel) else "webhook"
+
+
+def open_accounts(**overrides: dict[str, str]) -> dict[tuple[str, str], Channel]:
+    """Open the account of every channel that exists; each must have its line in `ACCOUNTS`."""
+    return {
+        (name, "default"): open_channel(name, "default", ACCOUNTS[name] | overrides.get(name, {})) for name in NAMES
+    }
+
+
+def request(channel: str, body: dict[str, Any], now_ms: int) -> Request:
+    """Sign a record's parsed body as the request of its own channel, or of the one that carries it."""
+    content = body
+    if not is_here(channel):
+        messages = CARRIED[channel](body)
+        content = messages[0] if len(messages) == 1 else {"messages": messages}
+    return signed(carrier(channel), json.dumps(content).encode(), now_ms)
+
+
+def texts(channel: str, body: dict[str, Any]) -> list[str]:
+    """The texts that people wrote in a record's body, whatever its channel."""
+    found: list[str] = []
+
+    def look(value: Any, key: str) -> None:
+        match value:
+            case dict():
+                for name, inner in value.items():
+                    look(inner, name)
+            case list():
+                for inner in value:
+                    look(inner, key)
+            case str() if key in TEXT_KEYS[channel] and value:
+                found.append(value)
+
+    look(body, "")
+    return found
+
+
+TEXT_KEYS = {
+    "generic": {"text"},
+    "telegram": {"text", "caption"},
+    "whatsapp": {"body", "caption"},
+    "messenger": {"text"},
+    "slack": {"text"},
+    "twilio": {"Body"},
+}
+
+
+def signed(name: str, raw: bytes, now_ms: int) -> Request:
+    """Sign a raw body as the channel's provider does."""
+    headers = {"content-type": "application/json"} | SIGNERS[name](raw, now_ms)
+    return Request("POST", f"/webhooks/{name}/default", headers, raw)
+
+
+SIGNERS: dict[str, Callable[[bytes, int], dict[str, str]]] = {
+    "webhook": lambda raw, now_ms: signature_headers(WEBHOOK_SECRET, raw, now_ms),
+    "telegram": lambda _raw, _now_ms: {TELEGRAM_HEADER: TELEGRAM_SECRET},
+}
+
+
+# --- payloads of channels that are not here yet, as generic messages ---
+
+
+def from_whatsapp(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each message of each change: text, or a location, whose coordinates stay numbers with a fraction."""
+    return [
+        {
+            "id": message["id"],
+            "conversation_id": f"{change['value']['metadata']['phone_number_id']}-{message['from']}",
+            "user_id": message["from"],
+            "sent_at": int(message["timestamp"]),
+            **_whatsapp_content(message),
+        }
+        for entry in body["entry"]
+        for change in entry["changes"]
+        for message in change["value"].get("messages", [])
+    ]
+
+
+def _whatsapp_content(message: dict[str, Any]) -> dict[str, Any]:
+    match message:
+        case {"type": "text", "text": {"body": text}}:
+            return {"text": text}
+        case {"type": "location", "location": {"latitude": latitude, "longitude": longitude, "name": name}}:
+            place = {"kind": "location", "url": f"geo:{latitude},{longitude}", "name": name}
+            return {"attachments": [place | {"latitude": latitude, "longitude": longitude}]}
+    raise NotImplementedError(f"carrying a WhatsApp message of type {message['type']}")
+
+
+def from_messenger(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each messaging entry that holds a message; times are milliseconds."""
+    return [
+        {
+            "id": one["message"]["mid"],
+            "conversation_id": f"{one['recipient']['id']}-{one['sender']['id']}",
+            "user_id": one["sender"]["id"],
+            "text": one["message"]["text"],
+            **({"sent_at": one["timestamp"]} if "timestamp" in one else {}),
+        }
+        for entry in body["entry"]
+        for one in entry["messaging"]
+    ]
+
+
+def from_slack(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The message of an event callback; its time is a number with a fraction."""
+    event = body["event"]
+    thread = f"-{event['thread_ts']}" if "thread_ts" in event else ""
+    return [
+        {
+            "id": f"{event['channel']}-{event['ts']}",
+            "conversation_id": f"{event['team']}-{event['channel']}{thread}",
+            "user_id": event["user"],
+            "text": event["text"],
+            "sent_at": float(event["ts"]),
+        }
+    ]
+
+
+def from_twilio(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The form's one message; Twilio gives no time."""
+    return [
+        {
+            "id": body["MessageSid"],
+            "conversation_id": f"{body['To']}-{body['From']}",
+            "user_id": body["From"],
+            "text": body["Body"],
+        }
+    ]
+
+
+CARRIED: dict[str, Callable[[dict[str, Any]], list[dict[str, Any]]]] = {
+    "whatsapp": from_whatsapp,
+    "messenger": from_messenger,
+    "slack": from_slack,
+    "twilio": from_twilio,
+}
+
+
+# --- complete API Gateway events ---
+
+
+def routed(channel: str, event: dict[str, Any], now_ms: int) -> dict[str, Any]:
+    """Send a record's API Gateway event to our own route; carried and signed anew where its channel is not here.
+
+    A signature that was wrong on purpose stays wrong: one hexadecimal digit of ours is altered, too.
+    """
+    name = carrier(channel)
+    event = event | {"pathParameters": {"channel": name}}
+    if is_here(channel):
+        return event
+    if channel != "messenger":
+        raise NotImplementedError(f"carrying an API Gateway event of {channel}")
+    raw = base64.b64decode(event["body"]) if event["isBase64Encoded"] else event["body"].encode()
+    expected = "sha256=" + hmac.new(META_SECRET.encode(), raw, hashlib.sha256).hexdigest()
+    genuine = hmac.compare_digest(event["headers"]["x-hub-signature-256"], expected)
+    (message,) = CARRIED[channel](json.loads(raw))
+    carried = json.dumps(message).encode()
+    proof = signature_headers(WEBHOOK_SECRET, carried, now_ms)
+    if not genuine:
+        last = proof["x-rejoinder-signature"][-1]
+        proof["x-rejoinder-signature"] = proof["x-rejoinder-signature"][:-1] + ("0" if last != "0" else "1")
+    headers = {**event["headers"], "content-type": "application/json", **proof}
+    several = {name: [value] for name, value in headers.items()}
+    body = base64.b64encode(carried).decode() if event["isBase64Encoded"] else carried.decode()
+    return event | {"headers": headers, "body": body} | ({"multiValueHeaders": several} if "resource" in event else {})

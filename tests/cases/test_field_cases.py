@@ -1,0 +1,51 @@
+"""The field cases, each played on the real use cases, channels and lanes in virtual time (README.md)."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from cases.catalog import Case, all_cases
+from cases.runner import play, variants
+from cases.stage import Variant
+from cases.status import OWN_TESTS, POLICIES, UNFINISHED, Later, OwnTest, status_of
+
+PLAYED = [
+    pytest.param(case, variant, id=f"{case.id}-{variant}")
+    for case in all_cases().values()
+    if not isinstance(status_of(case.id), Later)
+    for variant in variants(case)
+]
+
+
+@pytest.mark.parametrize(("case", "variant"), PLAYED)
+def test_case(case: Case, variant: Variant) -> None:
+    """What the record expects, nothing lost and nothing doubled."""
+    play(case, variant)
+
+
+def test_every_case_is_accounted_for() -> None:
+    """100 records, each with one status; no table names a case that there is not, or two of them the same."""
+    assert len(all_cases()) == 100
+    tables = [POLICIES.keys(), OWN_TESTS.keys(), UNFINISHED.keys()]
+    named = [case_id for table in tables for case_id in table]
+    assert len(set(named)) == len(named)
+    assert set(named) <= all_cases().keys()
+
+
+@pytest.mark.parametrize("case_id", UNFINISHED)
+def test_what_is_left_for_later_cannot_be_played_yet(case_id: str) -> None:
+    """Its channels are here, so something else must be missing: a case that passes belongs among the played ones."""
+    case = all_cases()[case_id]
+    (variant,) = variants(case)
+    with pytest.raises((NotImplementedError, AssertionError)):
+        play(case, variant)
+
+
+def test_own_tests_exist() -> None:
+    """Each case that a test of its own decides names one that is there."""
+    for own in OWN_TESTS.values():
+        assert isinstance(own, OwnTest)
+        module, _, function = own.test.partition("::")
+        tree = ast.parse(Path(__file__).with_name(module).read_text(encoding="utf-8"))
+        assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, own.test
