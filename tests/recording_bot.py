@@ -1,0 +1,23 @@
+"""A bot for the deployed handlers: `BOT=recording_bot:reply`. It remembers its turns, and does what a test told it."""
+
+from collections.abc import Callable
+
+from rejoinder.ports import Turn
+
+turns: list[Turn] = []
+during: list[Callable[[], object]] = []
+"""What happens while it is at work, one entry a turn, in order."""
+
+
+def reset() -> None:
+    """Forget everything."""
+    turns.clear()
+    during.clear()
+
+
+def reply(turn: Turn) -> str:
+    """Name every text that it answers."""
+    turns.append(turn)
+    if during:
+        during.pop(0)()
+    return "re: " + ", ".join(message.text for message in turn.messages)
