@@ -239,21 +239,23 @@ def reason_of(error: BaseException, turn: Turn) -> str:
     said = without_texts(str(error), turn)
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {said}"[:MAX_REASON_LENGTH] + where
+    return f"{type(error).__name__}: {said}{where}"
 
 
 def without_texts(reason: str, turn: Turn) -> str:
-    """Blank out every word of a reason that also stands in a message of the turn, in its history or in the state."""
+    """Blank out every word of a reason that stands in a message of the turn, in its history or in the state."""
     written = [message.text for message in turn.messages]
     written += [message.text for record in turn.history for message in record.messages]
     written += [record.said for record in turn.history]
     written.append(json.dumps(turn.state, ensure_ascii=False, default=str))
     everything = "\n".join(written).casefold()
+    longer = {word for word in re.findall(r"\w+", everything) if len(word) > 3}
 
-    def blanked(word: re.Match[str]) -> str:
-        return "…" if word[0].casefold() in everything else word[0]
+    def blanked(found: re.Match[str]) -> str:
+        word = found[0].casefold()
+        return "…" if word in everything or any(part in word for part in longer) else found[0]
 
-    return re.sub(r"[^\s\"'`.,:;!?()\[\]{}<>]{2,}", blanked, reason)
+    return re.sub(r"\w{2,}", blanked, reason[:MAX_REASON_LENGTH])
 
 
 def load(spec: str, folder: Path | None = None) -> BotFunction:
