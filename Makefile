@@ -32,7 +32,7 @@ test: setup ## Run every test that needs neither Docker nor a browser
 check: setup ## Lint, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy layers/rejoinder/rejoinder tests
+	$(BIN)/mypy layers/rejoinder/rejoinder functions tests
 	$(BIN)/lint-imports --no-logo
 
 format: setup ## Format, and fix what a machine can
@@ -49,7 +49,7 @@ $(SAM_VENV)/.installed:
 
 $(EMULATOR_VENV)/.installed:
 	test -x $(EMULATOR_VENV)/bin/python || $(PYTHON) -m venv $(EMULATOR_VENV)
-	$(EMULATOR_VENV)/bin/python -m pip install --quiet --disable-pip-version-check 'ministack==1.5.33'
+	$(EMULATOR_VENV)/bin/python -m pip install --quiet --disable-pip-version-check 'ministack==1.5.33' 'aws-sam-translator>=1.90,<2'
 	@touch $@
 
 build: e2e-tools ## Build the functions and layers into .aws-sam/build, without a container (ARGS: of `sam build`)

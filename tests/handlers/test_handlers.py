@@ -136,7 +136,7 @@ def test_schedules_alone_target_the_generator_itself(deployment: Deployment, mon
 # --- events/wakeup ---
 
 
-@pytest.mark.parametrize("path", ["wakeup/queue.json", "wakeup/schedule.json", "wakeup/failed-invocation.json"])
+@pytest.mark.parametrize("path", ["wakeup/sqs.json", "wakeup/scheduler.json", "wakeup/sqs-failed-invocation.json"])
 def test_each_kind_of_wake_up_brings_the_reply(deployment: Deployment, path: str) -> None:
     deployment.ingest(signed(event("webhook/text.json")))
     assert deployment.generate(event(path)) == {"batchItemFailures": []}
@@ -145,13 +145,13 @@ def test_each_kind_of_wake_up_brings_the_reply(deployment: Deployment, path: str
 
 def test_a_batch_is_handled_to_its_end_and_what_is_unreadable_is_buried(deployment: Deployment) -> None:
     deployment.ingest(signed(event("webhook/text.json")))
-    assert deployment.generate(event("wakeup/queue-batch.json")) == {"batchItemFailures": []}
+    assert deployment.generate(event("wakeup/sqs-batch.json")) == {"batchItemFailures": []}
     assert len(deployment.replies) == 1
     assert deployment.dead_letters() == ["not a wake-up"]
 
 
 def test_another_version_s_wake_up_is_buried_as_it_came(deployment: Deployment) -> None:
-    unreadable = event("wakeup/queue-other-version.json")
+    unreadable = event("wakeup/sqs-other-version.json")
     assert deployment.generate(unreadable) == {"batchItemFailures": []}
     assert deployment.dead_letters() == [unreadable["Records"][0]["body"]]
 
@@ -166,7 +166,7 @@ def test_a_wake_up_that_cannot_be_handled_comes_back_alone(deployment: Deploymen
     """Nothing can be buried nor armed: the queue must bring the unreadable one again, and Scheduler must know."""
     deployment.ingest(signed(event("webhook/text.json")))
     deployment.client("sqs").delete_queue(QueueUrl=deployment.urls["dead-letters"])
-    batch = event("wakeup/queue-batch.json")
+    batch = event("wakeup/sqs-batch.json")
     assert deployment.generate(batch) == {"batchItemFailures": [{"itemIdentifier": batch["Records"][1]["messageId"]}]}
     assert len(deployment.replies) == 1
     with pytest.raises(Exception, match="dead-letters"):
@@ -176,7 +176,7 @@ def test_a_wake_up_that_cannot_be_handled_comes_back_alone(deployment: Deploymen
 def test_a_wake_up_for_which_no_time_is_left_is_not_begun(deployment: Deployment) -> None:
     """To begin it would count as a failed attempt of a bot that was never asked."""
     deployment.ingest(signed(event("webhook/text.json")))
-    queued = event("wakeup/queue.json")
+    queued = event("wakeup/sqs.json")
     assert deployment.generate(queued, Context(remaining_ms=15_000)) == {
         "batchItemFailures": [{"itemIdentifier": queued["Records"][0]["messageId"]}]
     }
@@ -187,7 +187,7 @@ def test_a_wake_up_for_which_no_time_is_left_is_not_begun(deployment: Deployment
 
 def test_the_bot_s_deadline_leaves_time_for_the_send(deployment: Deployment) -> None:
     deployment.ingest(signed(event("webhook/text.json")))
-    deployment.generate(event("wakeup/queue.json"), Context(remaining_ms=60_000))
+    deployment.generate(event("wakeup/sqs.json"), Context(remaining_ms=60_000))
     row = deployment.row()
     (turn,) = recording_bot.turns
     assert row.last_message_at_ms is not None
