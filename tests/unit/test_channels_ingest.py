@@ -1,0 +1,136 @@
+"""The real channels under the real ingest: what each stored event comes to, and what no item could hold."""
+
+import json
+from dataclasses import dataclass, replace
+
+import pytest
+
+from contract.channel_suite import NOW_MS, Subject, telegram, webhook
+from fakes import ManualClock, World
+from rejoinder.bots.function import FunctionBot
+from rejoinder.channels import open_channel
+from rejoinder.ingest import Ingest
+from rejoinder.observe.memory import MemoryObserver
+from rejoinder.ports import Channel, Replied, Reply, Request, Text, Turn
+from rejoinder.protocol.conversation import MAX_CONTENT_BYTES, Message, Row
+from rejoinder.protocol.timing import Timing
+from rejoinder.run import run
+from rejoinder.stores.memory import MemoryStore
+from rejoinder.wakeups.memory import MemoryWakeUps
+
+IGNORED = {
+    "webhook": {"empty", "from-bot", "other-type"},
+    "telegram": {
+        "from-bot", "linked-channel", "joined", "pinned", "migrated", "edited", "channel-post", "callback-query",
+        "reaction", "blocked", "unknown-update", "unknown-content",
+    },
+}  # fmt: skip
+SUBJECTS = (webhook(), telegram())
+
+
+@dataclass
+class Account:
+    """The one account of the channel under test."""
+
+    opened: Channel
+
+    async def channel(self, name: str, via: str) -> Channel:
+        return self.opened
+
+    async def refreshed(self, name: str, via: str) -> Channel | None:
+        return None
+
+
+class Endpoint:
+    """Ingest over memory with one real channel."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.store = MemoryStore(Timing())
+        account = Account(open_channel(subject.name, "default", {**subject.fields, subject.api_field: "http://x"}))
+        self.clock = ManualClock(NOW_MS)
+        self._ingest = Ingest(self.store, MemoryWakeUps(), account, self.clock, MemoryObserver(), Timing())
+
+    def receive(self, request: Request) -> dict[str, int]:
+        response = run(self._ingest(self.subject.name, request))
+        assert response.status == 200, response.body
+        outcomes: dict[str, int] = json.loads(response.body)
+        return outcomes
+
+    def receive_body(self, body: object) -> dict[str, int]:
+        return self.receive(self.subject.request(json.dumps(body).encode()))
+
+    @property
+    def messages(self) -> list[Message]:
+        return [message for row in self.store.rows.values() for message in row.pending]
+
+
+@pytest.mark.parametrize(
+    ("subject", "case"),
+    [
+        pytest.param(subject, case, id=f"{subject.name}-{case}")
+        for subject in SUBJECTS
+        for case in subject.event_names()
+    ],
+)
+def test_each_stored_event_is_recorded_once_or_ignored_without_a_trace(subject: Subject, case: str) -> None:
+    endpoint = Endpoint(subject)
+    outcomes = endpoint.receive(subject.event_request(case))
+    if case in IGNORED[subject.name]:
+        assert outcomes == {"ignored": 1}
+        assert not endpoint.store.rows
+        return
+    assert outcomes == ({"recorded": 3, "rejected": 1} if case == "batch" else {"recorded": 1})
+    endpoint.clock.ms += 1_000
+    again = endpoint.receive(subject.event_request(case))
+    assert again == ({"duplicate": 3, "rejected": 1} if case == "batch" else {"duplicate": 1})
+    assert len(endpoint.messages) == outcomes["recorded"]
+
+
+def test_what_an_attachment_says_is_kept_as_valid_unicode() -> None:
+    """Field case FC-098: a lone surrogate must not break what is written later."""
+    endpoint = Endpoint(webhook())
+    attachment = {"url": "https://x/\ud800", "name": "a\0b\ud83d", "kind": "\udfff", "mime": "\ud800"}
+    assert endpoint.receive_body(endpoint.subject.body("1", "see") | {"attachments": [attachment]}) == {"recorded": 1}
+    (kept,) = endpoint.messages[0].attachments
+    assert (kept.ref, kept.name, kept.kind, kept.mime) == ("https://x/�", "ab�", "�", "�")
+
+
+def test_contents_that_no_item_could_hold_are_rejected_before_anything_is_armed() -> None:
+    """A text of control characters is six times as long in JSON; DynamoDB would refuse it for ever."""
+    endpoint = Endpoint(webhook())
+    assert endpoint.receive_body(endpoint.subject.body("1", "\x01" * (MAX_CONTENT_BYTES // 6))) == {"rejected": 1}
+    assert endpoint.receive_body(endpoint.subject.body("2", "x" * (MAX_CONTENT_BYTES // 6))) == {"recorded": 1}
+    assert [message.provider_id for message in endpoint.messages] == ["2"]
+
+
+def test_a_reply_that_no_item_could_hold_is_a_failed_attempt_and_not_a_crash() -> None:
+    world = World()
+    world.bot.answer = lambda turn: Replied(Reply((Text("x" * (MAX_CONTENT_BYTES // 2)),)))
+    world.write("1")
+    world.settle()
+    reasons = [seen.fields["reason"] for seen in world.seen.happenings if seen.what == "attempt_failed"]
+    assert reasons
+    assert all(str(MAX_CONTENT_BYTES) in str(reason) for reason in reasons)
+    assert not world.row.owes
+    assert world.channel.texts == []
+
+
+def test_a_function_answers_a_whole_burst_through_the_use_cases() -> None:
+    """The state it keeps is there in its next turn."""
+    world = World()
+
+    def reply(turn: Turn) -> str:
+        turn.state["turns"] = turn.state.get("turns", 0) + 1
+        return f"{turn.state['turns']}: {len(turn.messages)}"
+
+    def read(conversation_id: str) -> Row:
+        return run(world.store.read(conversation_id))
+
+    world.outside = replace(world.outside, bot=FunctionBot(reply, read, world.clock))
+    for name in ("phone", "e-mail"):
+        world.write(name)
+    world.settle()
+    world.write("thanks")
+    world.settle()
+    assert world.channel.texts == ["1: 2", "2: 1"]
