@@ -80,7 +80,12 @@ class Deployment:
         self._stopped = False
         self._sweep_at_ms = clock.now_ms() + SWEEP_EACH_MS
         self.store: Store = OneAtATime(self._table, self._mutex, self._asked)
-        self.bot = ThinkingBot(make_bot(self.store), clock, latency_ms)
+        self.bot = ThinkingBot(
+            make_bot(self.store),
+            clock,
+            lambda conversation_id: feed.publish("bot", conversation_id, what="thinking"),
+            latency_ms,
+        )
         wake_ups: WakeUps = OneAtATime(self._armed, self._mutex, self._promised)
         observer = FeedObserver(feed, say)
         self.ingest = Ingest(self.store, wake_ups, channels, clock, observer, self.timing)
@@ -103,6 +108,7 @@ class Deployment:
         """Look at the clock again: for a clock that jumps."""
         with self._mutex:
             self._mutex.notify_all()
+        self.bot.look()
 
     def conversations(self) -> list[str]:
         """List every conversation with a row."""

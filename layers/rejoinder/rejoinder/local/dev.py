@@ -3,6 +3,7 @@
 import errno
 import importlib
 import os
+import signal
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
@@ -49,7 +50,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Serve until Ctrl-C."""
+    """Serve until Ctrl-C or SIGTERM."""
     settings = settings_of(args, bot=args.bot, fallback_reply=args.fallback_reply)
     if args.secret_ref is None and args.host not in LOOPBACK_NAMES:
         raise CommandFailed(f"--host {args.host} is reached by others: choose a secret with --secret-ref", USAGE)
@@ -65,6 +66,7 @@ def run(args: Namespace) -> int:
         silent if args.quiet else say,
     )
     print(f"Rejoinder answers on {server.url} (bot {settings.bot}); Ctrl-C ends it", flush=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         server.serve_forever(poll_interval=0.2)
     except KeyboardInterrupt:

@@ -14,8 +14,15 @@ TIMEOUT_S = 10
 
 
 @contextmanager
-def ask(url: str, method: str, path: str, timeout_s: float = TIMEOUT_S) -> Iterator[HTTPResponse]:
+def ask(url: str, method: str, path: str, *, after: int = 0, timeout_s: float = TIMEOUT_S) -> Iterator[HTTPResponse]:
     """Make one request, and give its answer while it is open.
+
+    Args:
+        url: the server's, whatever its path.
+        method: in upper case.
+        path: with the query.
+        after: of the feed, only what is newer than this entry.
+        timeout_s: the longest silence, in seconds.
 
     Raises:
         CommandFailed: nobody answers there, or what answers has nothing of that name.
@@ -26,7 +33,7 @@ def ask(url: str, method: str, path: str, timeout_s: float = TIMEOUT_S) -> Itera
     make = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     connection = make(parts.hostname, parts.port, timeout=timeout_s)
     try:
-        connection.request(method, path)
+        connection.request(method, path, headers={"last-event-id": str(after)} if after else {})
         response = connection.getresponse()
         if response.status != 200:
             code = NOT_FOUND if response.status == 404 else FAILED

@@ -51,6 +51,11 @@ class Feed:
             self._entries.append(Entry(self._written, kind, self._now_ms(), conversation_id, fields))
             self._changed.notify_all()
 
+    @property
+    def newest(self) -> int:
+        """The number of the newest entry; 0 before the first."""
+        return self._written
+
     def follow(self, after: int = 0) -> Iterator[Entry | None]:
         """Give every entry after the given number, then each new one as it comes, until the feed is closed.
 

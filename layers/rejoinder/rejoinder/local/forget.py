@@ -4,7 +4,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from rejoinder.local.sources import WHERE, add_source_flags, checked_id, open_source
-from rejoinder.local.terminal import NOT_FOUND, OK, USAGE, CommandFailed, answer
+from rejoinder.local.terminal import NOT_FOUND, OK, USAGE, CommandFailed, answer, counted
 
 ABOUT = f"""{WHERE}
 Row, history, state, long texts and held replies go, and cannot be had back. A message that is redelivered afterwards
@@ -30,7 +30,11 @@ def run(args: Namespace) -> int:
     items = source.forget(conversation_id)
     if items == 0:
         raise CommandFailed(f"nothing is stored of {conversation_id}", NOT_FOUND)
-    answer(args, {"conversation_id": conversation_id, "items": items}, f"{items} items of {conversation_id} deleted")
+    answer(
+        args,
+        {"conversation_id": conversation_id, "items": items},
+        f"{counted(items, 'item', 'items')} of {conversation_id} deleted",
+    )
     return OK
 
 

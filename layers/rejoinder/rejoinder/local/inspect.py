@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rejoinder.local.sources import WHERE, add_source_flags, checked_id, open_source
-from rejoinder.local.terminal import NOT_FOUND, OK, CommandFailed, answer, instant, span
+from rejoinder.local.terminal import NOT_FOUND, OK, CommandFailed, answer, counted, instant, span
 
 ABOUT = f"""{WHERE}
 What people and the bot wrote is shown only with --texts."""
@@ -42,7 +42,7 @@ def lines(view: dict[str, Any]) -> Iterator[str]:
     for message in row["pending"]:
         yield f"    - {message_line(message, now_ms)}"
     if view["turns"]:
-        yield f"last {len(view['turns'])} turns, oldest first"
+        yield f"last {counted(len(view['turns']), 'turn', 'turns, oldest first')}"
     for turn in view["turns"]:
         failed = ", the fallback" if turn["failed"] else ""
         yield f"  {turn['answered']:>4}  {instant(turn['at_ms'], now_ms)}  {turn['delivery']}{failed}"
@@ -50,7 +50,7 @@ def lines(view: dict[str, Any]) -> Iterator[str]:
             yield f"        < {message_line(message, now_ms)}"
         yield f"        > {written(turn, 'said')}"
     if view["held"]:
-        yield f"{len(view['held'])} replies are held for an operator to send or drop"
+        yield f"{counted(len(view['held']), 'reply is', 'replies are')} held for an operator to send or drop"
     for held in view["held"]:
         yield f"  {held['answered']:>4}  {instant(held['at_ms'], now_ms)}  {held['reason']}"
         yield f"        > {written(held['reply'], 'said')}"
@@ -80,7 +80,7 @@ def facts(row: dict[str, Any], now_ms: int) -> Iterator[tuple[str, str]]:
         yield "retry", f"not before {instant(row['retry_at_ms'], now_ms)}"
     yield "attempts", f"{row['attempts']} since the last reply, {row['superseded']} superseded in a row"
     if row["overflowed"]:
-        yield "overflowed", f"{row['overflowed']} messages refused since the last reply"
+        yield "overflowed", f"{counted(row['overflowed'], 'message', 'messages')} refused since the last reply"
     if row["expires_at_s"] is not None:
         yield "kept until", instant(row["expires_at_s"] * 1_000, now_ms)
     yield "invariants", f"BROKEN: {'; '.join(row['broken'])}" if row["broken"] else "all hold"
@@ -91,7 +91,7 @@ def owed(row: dict[str, Any], now_ms: int) -> str:
     if not row["owes"]:
         return "nothing"
     count = len(row["pending"])
-    what = [f"a reply to {count} message{'' if count == 1 else 's'}"] if count else []
+    what = [f"a reply to {counted(count, 'message', 'messages')}"] if count else []
     if row["outbox"] is not None:
         what.append("the delivery of a committed reply")
     since = "" if row["owed_since_ms"] is None else f", since {instant(row['owed_since_ms'], now_ms)}"
@@ -102,7 +102,8 @@ def outbox(reply: dict[str, Any], now_ms: int) -> str:
     """Say what is committed and not confirmed as sent."""
     refused = ", refused for now" if reply["refused"] else ""
     return (
-        f"reply {reply['reply_id']} to {reply['covers']} messages, {reply['sent']} of {reply['parts']} parts sent"
+        f"reply {reply['reply_id']} to {counted(reply['covers'], 'message', 'messages')}, "
+        f"{reply['sent']} of {counted(reply['parts'], 'part', 'parts')} sent"
         f"{refused}, committed {span(now_ms - reply['committed_at_ms'])} ago by token {reply['token']}"
     )
 
@@ -110,7 +111,7 @@ def outbox(reply: dict[str, Any], now_ms: int) -> str:
 def message_line(message: dict[str, Any], now_ms: int) -> str:
     """Write one message."""
     who = message["author_name"] or message["author"]
-    attached = f", {message['attachments']} attachments" if message["attachments"] else ""
+    attached = f", {counted(message['attachments'], 'attachment', 'attachments')}" if message["attachments"] else ""
     text = "[stored beside the row]" if message["stored"] else written(message, "text")
     return f"{who}, {instant(message['sent_at_ms'], now_ms)}{attached}: {text}"
 

@@ -41,6 +41,7 @@ class Playground:
             "latency_ms": self._deployment.bot.latency_ms,
             "bot": self.bot_name,
             "now_ms": self._deployment.clock.now_ms(),
+            "newest": self._deployment.feed.newest,
         }
 
     def deliver(self, channel_name: str, request: Request) -> Response:

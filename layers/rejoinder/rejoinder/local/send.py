@@ -175,7 +175,8 @@ class Follower:
         self._url = f"{parts.scheme}://{parts.netloc}"
         self._conversation_id = str(ConversationId("webhook", account, args.conversation))
         self._entries: queue.Queue[dict[str, Any]] = queue.Queue()
-        self._begun_ms = SystemClock().now_ms()
+        with devserver.ask(self._url, "GET", "/settings") as response:
+            self._newest: int = devserver.read_json(response)["newest"]
         threading.Thread(target=self._read, daemon=True).start()
 
     def replies(self, ids: set[str], wait_s: float) -> list[str]:
@@ -204,11 +205,11 @@ class Follower:
     def _read(self) -> None:
         """Queue the entries of the conversation that are newer than the follower."""
         try:
-            with devserver.ask(self._url, "GET", "/events", timeout_s=2 * QUIET_S) as response:
+            with devserver.ask(self._url, "GET", "/events", after=self._newest, timeout_s=2 * QUIET_S) as response:
                 for line in response:
                     if line.startswith(b"data: "):
                         entry = json.loads(line.removeprefix(b"data: "))
-                        if entry["conversation_id"] == self._conversation_id and entry["at_ms"] >= self._begun_ms:
+                        if entry["conversation_id"] == self._conversation_id:
                             self._entries.put(entry)
             reason = "the feed has ended"
         except CommandFailed as failure:

@@ -2,6 +2,7 @@
 
 import json
 import socketserver
+import sys
 from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -38,6 +39,11 @@ class Server(ThreadingHTTPServer):
         """Bind without asking the DNS for this machine's name, as the standard library would."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = self.host, self.server_address[1]
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Report what is our fault; a page that went away in mid-answer is not."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
 
     @property
     def url(self) -> str:

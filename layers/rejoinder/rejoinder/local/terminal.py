@@ -31,7 +31,8 @@ def answer(args: Namespace, content: Any, text: str) -> None:
 
 def say(line: str) -> None:
     """Write a line for the person at the terminal, with the time of day, to standard error."""
-    print(f"{datetime.now(UTC):%H:%M:%S} {line}", file=sys.stderr, flush=True)
+    sys.stderr.write(f"{datetime.now(UTC):%H:%M:%S} {line}\n")  # in one piece: threads write side by side
+    sys.stderr.flush()
 
 
 def instant(at_ms: int, now_ms: int) -> str:
@@ -50,3 +51,8 @@ def span(length_ms: int) -> str:
         if seconds >= big:
             return f"{seconds // big} {name} {seconds % big // small} {smaller}"
     raise AssertionError(length_ms)
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """Write a number with its noun."""
+    return f"{count} {one if count == 1 else many}"

@@ -1,6 +1,7 @@
 """A bot that takes its time and can be made to crash: so that a person at the playground can get in between."""
 
 import threading
+from collections.abc import Callable
 
 from rejoinder.ports import Bot, BotFailed, Clock, Replied, Turn, Work
 
@@ -12,12 +13,19 @@ class Crashed(BaseException):
 class ThinkingBot:
     """Implements `ports.Bot` over another one, which it starts after a pause.
 
+    Args:
+        bot: the other one.
+        clock: time.
+        began: told the conversation of each turn that begins.
+        latency_ms: see below.
+
     Attributes:
         latency_ms: the pause of the turns that begin from now on.
     """
 
-    def __init__(self, bot: Bot, clock: Clock, latency_ms: int = 0) -> None:
+    def __init__(self, bot: Bot, clock: Clock, began: Callable[[str], None], latency_ms: int) -> None:
         self.latency_ms = latency_ms
+        self._began = began
         self._bot = bot
         self._clock = clock
         self._changed = threading.Condition()
@@ -28,7 +36,13 @@ class ThinkingBot:
         work = ThinkingWork(self._bot, turn, self._clock, self._clock.now_ms() + self.latency_ms, self._changed)
         with self._changed:
             self._running = [*(other for other in self._running if not other.over), work]
+        self._began(turn.conversation_id)
         return work
+
+    def look(self) -> None:
+        """Look at the clock again: for a clock that jumps."""
+        with self._changed:
+            self._changed.notify_all()
 
     def crash(self) -> int:
         """Crash every generator that is waiting for this bot; answers how many there were."""

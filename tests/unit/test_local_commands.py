@@ -1,0 +1,362 @@
+"""The command `rejoinder`, called in this process: what it writes, and how it ends."""
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fakes import ManualClock
+from rejoinder.local.cli import COMMANDS, main
+from rejoinder.local.inspect import lines
+from rejoinder.local.terminal import FAILED, NOT_FOUND, OK, USAGE
+from rejoinder.local.view import conversation_view, row_view
+from rejoinder.protocol.conversation import Held, Lease, Message, Outbox, Row, TurnRecord
+from rejoinder.protocol.identity import message_id
+from rejoinder.protocol.timing import Timing
+from rejoinder.run import run
+from rejoinder.settings import Settings
+from rejoinder.stores.memory import MemoryStore
+from rejoinder.system import SystemClock
+from rejoinder.wiring import Clients
+from running_dev import SECRET, Running, running
+from serialised_moto import REGION, fresh_store, serialised_moto
+
+CONVERSATION = "webhook:default:c-1"
+START_MS = ManualClock().ms
+TEXT = "my secret plan"
+
+
+class Terminal(io.StringIO):
+    """Standard input with a person at it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def message(name: str, at_ms: int = START_MS, text: str = TEXT) -> Message:
+    return Message(message_id(name), name, "ana", at_ms, at_ms, text=text, author_name="Ana")
+
+
+@pytest.fixture
+def desk() -> Iterator[Running]:
+    """A server whose clock stands still, at the real time that the commands sign with: nothing is answered."""
+    with running(Settings(), ManualClock(SystemClock().now_ms())) as desk:
+        yield desk
+
+
+@pytest.fixture
+def living() -> Iterator[Running]:
+    """A server on the real clock, with a short debounce: for `--wait`."""
+    with running(Settings(timing=replace(Timing(), debounce_ms=500)), SystemClock()) as desk:
+        yield desk
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clients]:
+    for name, value in (
+        ("AWS_DEFAULT_REGION", REGION),
+        ("AWS_ACCESS_KEY_ID", "testing"),
+        ("AWS_SECRET_ACCESS_KEY", "testing"),
+    ):
+        monkeypatch.setenv(name, value)
+    with serialised_moto():
+        yield Clients()
+
+
+# --- the command itself ---
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == OK
+    said = capsys.readouterr().out
+    assert [name for name in COMMANDS if f"\n    {name} " not in said] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_help_with_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == OK
+    said = capsys.readouterr().out
+    assert f"examples:\n  rejoinder {name}" in said
+    assert "--json" in said
+
+
+@pytest.mark.parametrize("words", [[], ["nothing"], ["inspect"], ["send"], ["secret", "get", "webhook/a", "x"]])
+def test_wrong_usage_ends_with_2(words: list[str]) -> None:
+    assert main(words) == USAGE
+
+
+def test_a_failure_is_json_too_where_that_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "no-conversation", "--json"]) == USAGE
+    out, err = capsys.readouterr()
+    assert "no-conversation" in json.loads(out)["error"]
+    assert err.startswith("rejoinder inspect: ")
+
+
+# --- send ---
+
+
+def send(desk: Running, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setenv("BETWEEN_US", SECRET)
+    return main(
+        ["send", "--url", f"{desk.server.url}/webhooks/webhook/default", "--secret-ref", "env:BETWEEN_US", *words]
+    )
+
+
+def test_a_burst_is_sent_and_its_one_reply_awaited(
+    living: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert send(living, monkeypatch, "phone", "e-mail", "--gap-ms", "0", "--id", "m", "--wait", "--json") == OK
+    said = json.loads(capsys.readouterr().out)
+    assert [(line["id"], line["status"], line["answer"]) for line in said["messages"]] == [
+        ("m-1", 200, "recorded"),
+        ("m-2", 200, "recorded"),
+    ]
+    (reply,) = said["replies"]
+    assert sorted(reply.removeprefix("to: ").split(" + ")) == ["e-mail", "phone"]
+
+
+def test_texts_follow_one_another(desk: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert send(desk, monkeypatch, "one", "two", "--gap-ms", "5", "--user", "ben", "--conversation", "group") == OK
+    pending = desk.view("webhook:default:group")["row"]["pending"]
+    assert [(message["text"], message["author"]) for message in pending] == [("one", "ben"), ("two", "ben")]
+
+
+def test_a_redelivery_is_told(
+    desk: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    send(desk, monkeypatch, "hello", "--id", "m-1")
+    desk.clock.ms += 1
+    assert send(desk, monkeypatch, "hello", "--id", "m-1") == OK
+    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()] == [
+        ["200", "recorded"],
+        ["200", "duplicate"],
+    ]
+
+
+def test_a_refusal_ends_with_1(
+    desk: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The secret of the playground is not that of this server."""
+    assert main(["send", "hello", "--url", f"{desk.server.url}/webhooks/webhook/default"]) == FAILED
+    assert capsys.readouterr().out.split()[:3] == ["401", "not", "verified"]
+
+
+def test_nobody_listens(desk: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    port = desk.server.server_port
+    desk.server.server_close()
+    assert main(["send", "hello", "--url", f"http://127.0.0.1:{port}/webhooks/webhook/default"]) == FAILED
+    assert capsys.readouterr().out.startswith("failed ")
+
+
+def test_a_foreign_endpoint_needs_its_secret(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["send", "hello", "--url", "https://example.org/webhooks/webhook/default"]) == USAGE
+    assert "--secret-ref" in capsys.readouterr().err
+
+
+def test_a_secret_may_be_the_accounts_json(desk: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCOUNT", json.dumps({"secret": SECRET, "reply_url": "https://example.org"}))
+    url = f"{desk.server.url}/webhooks/webhook/default"
+    assert main(["send", "hello", "--url", url, "--secret-ref", "env:ACCOUNT"]) == OK
+
+
+# --- inspect, forget ---
+
+
+def test_inspect_shows_texts_only_where_asked(
+    living: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    send(living, monkeypatch, TEXT, "--wait")
+    capsys.readouterr()
+    assert main(["inspect", CONVERSATION, "--url", living.server.url]) == OK
+    said = capsys.readouterr().out
+    assert TEXT not in said
+    assert f"[{len(TEXT)} characters]" in said
+    assert main(["inspect", CONVERSATION, "--url", living.server.url, "--texts"]) == OK
+    assert f"> to: {TEXT}" in capsys.readouterr().out
+
+
+def test_inspect_and_forget_what_is_not_there(desk: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", CONVERSATION, "--url", desk.server.url]) == NOT_FOUND
+    assert main(["forget", CONVERSATION, "--url", desk.server.url, "--yes"]) == NOT_FOUND
+    assert capsys.readouterr().err.count(CONVERSATION) == 2
+
+
+def test_inspect_without_a_server_says_what_is_missing(desk: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    port = desk.server.server_port
+    desk.server.server_close()
+    assert main(["inspect", CONVERSATION, "--url", f"http://127.0.0.1:{port}"]) == FAILED
+    assert "rejoinder dev" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("stdin", "code", "left"),
+    [(Terminal("y\n"), OK, 404), (Terminal("\n"), FAILED, 200), (io.StringIO("y\n"), USAGE, 200)],
+)
+def test_forget_asks_first(
+    desk: Running, monkeypatch: pytest.MonkeyPatch, stdin: io.StringIO, code: int, left: int
+) -> None:
+    """A pipe is nobody to ask, whatever comes through it."""
+    desk.write("m-1", "hello")
+    monkeypatch.setattr("sys.stdin", stdin)
+    assert main(["forget", CONVERSATION, "--url", desk.server.url]) == code
+    assert desk.ask("GET", f"/conversations/{CONVERSATION}")[0] == left
+
+
+def test_inspect_and_forget_in_a_table(
+    aws: Clients, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = fresh_store(aws.dynamodb, "conversations", Timing())
+    now_ms = SystemClock().now_ms()
+    run(store.record(CONVERSATION, message("m-1", now_ms), now_ms))
+    assert main(["inspect", CONVERSATION, "--table", "conversations", "--json"]) == OK
+    said = json.loads(capsys.readouterr().out)
+    assert (said["row"]["received"], said["row"]["owed_since_ms"]) == (1, now_ms)
+    assert said["row"]["due_at_ms"] == now_ms + Timing().debounce_ms
+    monkeypatch.setenv("TABLE_NAME", "conversations")
+    assert main(["inspect", CONVERSATION, "--debounce-ms", "7000", "--json"]) == OK
+    assert json.loads(capsys.readouterr().out)["row"]["due_at_ms"] == now_ms + 7_000
+    assert main(["forget", CONVERSATION, "--yes"]) == OK
+    assert "1 item of" in capsys.readouterr().out
+    assert main(["inspect", CONVERSATION]) == NOT_FOUND
+
+
+def test_a_table_that_is_not_there_is_named(aws: Clients, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", CONVERSATION, "--table", "no-such-table"]) == FAILED
+    assert "DynamoDB refuses with ResourceNotFoundException" in capsys.readouterr().err
+
+
+STACK = {
+    "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
+    "Outputs": {
+        "TableName": {"Value": "conversations"},
+        "AccountsReference": {"Value": "ssm:/rejoinder/shop/{channel}/{account}"},
+    },
+}
+
+
+def test_a_stack_names_its_table(aws: Clients, capsys: pytest.CaptureFixture[str]) -> None:
+    cloudformation: Any = aws.dynamodb.session.create_client("cloudformation")
+    cloudformation.create_stack(StackName="shop", TemplateBody=json.dumps(STACK))
+    store = fresh_store(aws.dynamodb, "conversations", Timing())
+    run(store.record(CONVERSATION, message("m-1"), START_MS))
+    assert main(["inspect", CONVERSATION, "--stack", "shop"]) == OK
+    assert main(["inspect", CONVERSATION, "--stack", "no-such-stack"]) == NOT_FOUND
+    assert "no-such-stack" in capsys.readouterr().err
+
+
+def eventful() -> tuple[MemoryStore, int]:
+    """A conversation with everything on it: a turn, a held reply, a committed one, a message after it."""
+    store, now_ms = MemoryStore(Timing()), START_MS
+    run(store.record(CONVERSATION, message("m-1"), now_ms))
+    now_ms += 2_000
+    claimed = run(store.claim(CONVERSATION, "owner", now_ms)).row
+    lease, outbox = Lease("owner", 1), Outbox("reply", ("{}",), claimed.pending, said=TEXT, token=1)
+    run(store.commit(CONVERSATION, lease, claimed, replace(outbox, committed_at_ms=now_ms), now_ms))
+    run(store.release_refused(CONVERSATION, lease, now_ms + 4_000))
+    run(store.record(CONVERSATION, message("m-2"), now_ms))
+    run(store.put_turn(CONVERSATION, TurnRecord(1, 1, now_ms, claimed.pending, said=TEXT, failed=True), now_ms))
+    run(store.put_held(CONVERSATION, Held(1, outbox, "in doubt", now_ms), now_ms))
+    return store, now_ms
+
+
+def test_inspect_says_what_is_owed_since_when_and_who_holds_what() -> None:
+    store, now_ms = eventful()
+    view = run(conversation_view(store, CONVERSATION, Timing(), now_ms + 1_000, turns=5, texts=False))
+    assert view is not None
+    said = "\n".join(lines(view))
+    for part in (
+        "a reply to 1 message and the delivery of a committed reply, since 2026-09-21 14:13:20 UTC (3.0 s ago)",
+        "received 2, answered 1, token 1",
+        "nobody holds it",
+        "reply reply to 1 message, 0 of 1 part sent, refused for now, committed 1.0 s ago by token 1",
+        "not before 2026-09-21 14:13:26 UTC (in 3.0 s)",
+        "all hold",
+        "sent, the fallback",
+        "1 reply is held for an operator",
+        "in doubt",
+    ):
+        assert part in said
+    assert TEXT not in said
+
+
+def test_a_run_out_lease_and_a_broken_invariant_stand_out() -> None:
+    row = Row(received=3, answered=1, lease_owner="o", lease_expires_at_ms=START_MS, lease_token=4)
+    view = {"conversation_id": CONVERSATION, "now_ms": START_MS + 1, "turns": [], "held": []}
+    said = "\n".join(lines(view | {"row": row_view(row, Timing(), START_MS + 1, texts=False)}))
+    assert "run out, was held by o, token 4" in said
+    assert "BROKEN: pending_is_the_difference: 0 pending, but received 3 - answered 1" in said
+
+
+# --- secret set ---
+
+
+def stored(aws: Clients, name: str) -> Any:
+    return json.loads(aws.ssm().get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"])
+
+
+def test_secrets_come_from_standard_input_and_are_stored_encrypted(
+    aws: Clients, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("s3cret\n"))
+    words = ["secret", "reply_url=https://example.org/in", "--reference", "ssm:/r/{channel}/{account}"]
+    assert main(["secret", "set", "webhook/shop", *words]) == OK
+    assert stored(aws, "/r/webhook/shop") == {"secret": "s3cret", "reply_url": "https://example.org/in"}
+    assert aws.ssm().get_parameter(Name="/r/webhook/shop")["Parameter"]["Type"] == "SecureString"
+    assert "s3cret" not in "".join(capsys.readouterr())
+
+
+def test_fields_that_are_not_named_are_kept(aws: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCOUNTS", "ssm:/r/{channel}/{account}")
+    aws.ssm().put_parameter(
+        Name="/r/webhook/shop", Type="SecureString", Value='{"secret": "old", "reply_url": "https://example.org/1"}'
+    )
+    assert main(["secret", "set", "webhook/shop", "reply_url=https://example.org/2"]) == OK
+    assert stored(aws, "/r/webhook/shop") == {"secret": "old", "reply_url": "https://example.org/2"}
+
+
+def test_the_stack_says_where(aws: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    cloudformation: Any = aws.dynamodb.session.create_client("cloudformation")
+    cloudformation.create_stack(StackName="shop", TemplateBody=json.dumps(STACK))
+    monkeypatch.setattr("sys.stdin", io.StringIO("s3cret\n"))
+    words = ["webhook/default", "secret", "reply_url=https://example.org", "--stack", "shop"]
+    assert main(["secret", "set", *words]) == OK
+    assert stored(aws, "/rejoinder/shop/webhook/default")["secret"] == "s3cret"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "named"),
+    [
+        (["webhook", "secret"], USAGE, "CHANNEL/ACCOUNT"),
+        (["carrier-pigeon/default", "secret"], USAGE, "webhook, telegram"),
+        (["webhook/default", "colour=red"], USAGE, "reply_url: the http(s) address"),
+        (["webhook/default", "secret=s3cret"], USAGE, "its value when asked"),
+        (["webhook/default", "account=a"], USAGE, "secret"),
+        (["webhook/default", "reply_url="], USAGE, "reply_url is empty"),
+        (["webhook/default", "reply_url=x", "--reference", "env:{channel}{account}"], USAGE, "expected ssm:NAME"),
+    ],
+)
+def test_wrong_secrets_are_refused_and_nothing_is_stored(
+    aws: Clients,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    code: int,
+    named: str,
+) -> None:
+    monkeypatch.setenv("ACCOUNTS", "ssm:/r/{channel}/{account}")
+    assert main(["secret", "set", *words]) == code
+    said = capsys.readouterr().err
+    assert named in said
+    assert "s3cret" not in said
+    assert aws.ssm().describe_parameters()["Parameters"] == []
+
+
+def test_a_parameter_of_somebody_else_is_left_alone(aws: Clients, capsys: pytest.CaptureFixture[str]) -> None:
+    aws.ssm().put_parameter(Name="/r/webhook/shop", Type="String", Value="not ours")
+    words = ["webhook/shop", "reply_url=https://example.org", "--reference", "ssm:/r/{channel}/{account}"]
+    assert main(["secret", "set", *words]) == FAILED
+    assert "holds something else" in capsys.readouterr().err
+    assert aws.ssm().get_parameter(Name="/r/webhook/shop")["Parameter"]["Value"] == "not ours"
