@@ -162,6 +162,13 @@ def test_a_secret_may_be_the_accounts_json(desk: Running, monkeypatch: pytest.Mo
     assert main(["send", "hello", "--url", url, "--secret-ref", "env:ACCOUNT"]) == OK
 
 
+@pytest.mark.parametrize("url", ["example.org", "ftp://example.org/x", "http://", "http://[", "http://a:port/x"])
+@pytest.mark.parametrize("words", [["send", "hello"], ["inspect", CONVERSATION], ["forget", CONVERSATION, "--yes"]])
+def test_what_is_no_url_is_wrong_usage(words: list[str], url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "--url", url]) == USAGE
+    assert "expected http://HOST:PORT" in capsys.readouterr().err
+
+
 # --- inspect, forget ---
 
 

@@ -13,6 +13,7 @@ from fakes import ManualClock
 from rejoinder.channels.webhook import signature_headers
 from rejoinder.local import dev
 from rejoinder.local.cli import main
+from rejoinder.local.deployment import SWEEP_EACH_MS
 from rejoinder.local.flags import settings_of
 from rejoinder.local.terminal import FAILED, USAGE, CommandFailed
 from rejoinder.ports import Turn
@@ -180,6 +181,15 @@ def test_a_message_in_mid_generation_outdates_the_reply(desk: Running, clock: Ma
     pass_time(desk, clock, TIMING.debounce_ms)
     assert desk.replied(outdated.number) == "to: phone + e-mail"
     assert len(desk.replies) == 1
+
+
+def test_a_sweep_every_five_minutes(desk: Running, clock: ManualClock) -> None:
+    pass_time(desk, clock, SWEEP_EACH_MS)
+    first = desk.until(lambda entry: entry.fields.get("what") == "swept")
+    pass_time(desk, clock, SWEEP_EACH_MS - 1)
+    pass_time(desk, clock, 1)
+    second = desk.until(lambda entry: entry.fields.get("what") == "swept", first.number)
+    assert second.at_ms - first.at_ms == SWEEP_EACH_MS
 
 
 def test_an_unsigned_reply_is_no_reply(desk: Running) -> None:

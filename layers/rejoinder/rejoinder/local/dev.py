@@ -12,11 +12,12 @@ from pathlib import Path
 from rejoinder.bots.function import BotFunction, FunctionBot, load
 from rejoinder.channels.webhook import WebhookChannel
 from rejoinder.local.deployment import Deployment, OneAccount
+from rejoinder.local.devserver import LOOPBACK_NAMES
 from rejoinder.local.feed import Feed
 from rejoinder.local.flags import WITHOUT_QUEUE, add_timing_flags, settings_of
 from rejoinder.local.playground import MAX_PAUSE_MS, Playground
 from rejoinder.local.send import PLAYGROUND_SECRET, resolved
-from rejoinder.local.server import LOOPBACK_NAMES, Server
+from rejoinder.local.server import Server
 from rejoinder.local.terminal import OK, USAGE, CommandFailed, say
 from rejoinder.ports import Clock, Permanent, Turn
 from rejoinder.run import run as run_use_case

@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
-from rejoinder.local.terminal import FAILED, NOT_FOUND, CommandFailed
+from rejoinder.local.terminal import FAILED, NOT_FOUND, USAGE, CommandFailed
 
 DEFAULT_URL = "http://127.0.0.1:8765"
 TIMEOUT_S = 10
+
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1"})
+"""Names of this machine that nobody else can reach."""
 
 
 @contextmanager
@@ -27,11 +30,9 @@ def ask(url: str, method: str, path: str, *, after: int = 0, timeout_s: float = 
     Raises:
         CommandFailed: nobody answers there, or what answers has nothing of that name.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise CommandFailed(f"--url {url}: expected http://HOST:PORT, such as {DEFAULT_URL}")
+    parts = checked_url(url)
     make = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = make(parts.hostname, parts.port, timeout=timeout_s)
+    connection = make(parts.hostname or "", parts.port, timeout=timeout_s)
     try:
         connection.request(method, path, headers={"last-event-id": str(after)} if after else {})
         response = connection.getresponse()
@@ -43,6 +44,22 @@ def ask(url: str, method: str, path: str, *, after: int = 0, timeout_s: float = 
         raise CommandFailed(f"{url}: {error or type(error).__name__}; is `rejoinder dev` running there?") from None
     finally:
         connection.close()
+
+
+def checked_url(url: str) -> SplitResult:
+    """Take a URL apart.
+
+    Raises:
+        CommandFailed: it is none, or of another kind.
+    """
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of its port, for one
+        usable = False
+    if not usable:
+        raise CommandFailed(f"--url {url}: expected http://HOST:PORT, such as {DEFAULT_URL}", USAGE)
+    return parts
 
 
 def conversation_path(conversation_id: str) -> str:

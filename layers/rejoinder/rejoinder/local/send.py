@@ -62,6 +62,7 @@ def run(args: Namespace) -> int:
     """Send the burst, and say how each message was answered."""
     if args.gap_ms < 0:
         raise CommandFailed(f"--gap-ms {args.gap_ms}: 0 or more", USAGE)
+    devserver.checked_url(args.url)
     secret = secret_of(args)
     follower = Follower(args) if args.wait is not None else None
     answers = burst(args, bodies(args), secret)
@@ -138,7 +139,7 @@ def secret_of(args: Namespace) -> str:
         CommandFailed: none is named, or it cannot be read.
     """
     if args.secret_ref is None:
-        if urlsplit(args.url).hostname in {"127.0.0.1", "localhost", "::1"}:
+        if urlsplit(args.url).hostname in devserver.LOOPBACK_NAMES:
             return PLAYGROUND_SECRET
         raise CommandFailed(f"{args.url} is not on this machine: name the account's secret by --secret-ref", USAGE)
     return resolved(args.secret_ref)

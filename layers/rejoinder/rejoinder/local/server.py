@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from rejoinder.ingest import MAX_BODY_BYTES
 from rejoinder.local.deployment import Deployment
+from rejoinder.local.devserver import LOOPBACK_NAMES
 from rejoinder.local.playground import Playground
 from rejoinder.local.view import conversation_view
 from rejoinder.ports import Malformed, Request, Response, Unverified
@@ -19,8 +20,6 @@ from rejoinder.run import run
 TURNS_SHOWN = 5
 IDLE_S = 75
 """A kept connection that says nothing for longer is closed."""
-
-LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 class Server(ThreadingHTTPServer):
@@ -108,7 +107,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _from_here(self) -> bool:
         """Whether the page was asked for by a name of ours: a foreign page that rebinds its own name to us was not."""
-        name = urlsplit(f"//{self.headers.get('host', '')}").netloc.rpartition(":")[0] or self.headers.get("host", "")
+        name = self.headers.get("host", "").partition(":")[0]
         return self.server.host not in LOOPBACK_NAMES or name in LOOPBACK_NAMES
 
     def _request(self, query: str, body: bytes, via: str) -> Request:
