@@ -21,3 +21,9 @@ def reply(turn: Turn) -> str:
     if during:
         during.pop(0)()
     return "re: " + ", ".join(message.text for message in turn.messages)
+
+
+def remembering(turn: Turn) -> str:
+    """Count the turns in the bot's own state, and say so at some length."""
+    turn.state["turns"] = turn.state.get("turns", 0) + 1
+    return f"{reply(turn)} ({turn.state['turns']})"
