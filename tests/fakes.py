@@ -15,6 +15,7 @@ from rejoinder.ports import (
     Policy,
     Replied,
     Reply,
+    Reported,
     Request,
     Response,
     Text,
@@ -62,11 +63,13 @@ class LinesChannel:
         sent: what arrived, in order: `(part, reply_id, index)`.
         answers: what the next sends meet: a fault to raise, or None for success; success when used up.
         knows: what `was_sent` answers.
+        reports: what the next request tells, before its lines.
     """
 
     sent: list[tuple[str, str, int]] = field(default_factory=list)
     answers: list[Exception | None] = field(default_factory=list)
     knows: bool | None = None
+    reports: list[Reported] = field(default_factory=list)
     greeting: Response | None = None
     cannot_show: str | None = None
     typed: int = 0
@@ -79,7 +82,8 @@ class LinesChannel:
         return self.greeting
 
     def parse(self, request: Request, now_ms: int) -> Sequence[Event]:
-        events: list[Event] = []
+        events: list[Event] = [*self.reports]
+        self.reports.clear()
         for line in request.body.decode().splitlines():
             conversation, provider_id, author, text = line.split("|", 3)
             events.append(Inbound(f"lines:shop:{conversation}", provider_id, author, text))

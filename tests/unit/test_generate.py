@@ -2,11 +2,23 @@
 
 import json
 from itertools import pairwise
+from typing import Literal
 
 import pytest
 
 from fakes import CONVERSATION, START_MS, World, message
-from rejoinder.ports import BotFailed, Permanent, Policy, Replied, Reply, Text, Transient, UnknownOutcome
+from rejoinder.ports import (
+    BotFailed,
+    Permanent,
+    Policy,
+    Replied,
+    Reply,
+    Reported,
+    Request,
+    Text,
+    Transient,
+    UnknownOutcome,
+)
 from rejoinder.protocol.conversation import Row
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.invariants import broken
@@ -273,6 +285,54 @@ def test_in_doubt_is_resolved_by_a_channel_that_can_tell(knows: bool, copies: in
     assert len(world.channel.sent) == copies
     assert run(world.store.held(CONVERSATION, world.clock.ms)) == ()
     assert at_rest(world)
+
+
+@pytest.mark.parametrize("policy", ["hold", "resend"])
+def test_where_the_channel_reports_the_next_holder_looks_up_what_it_reported(
+    policy: Literal["hold", "resend"],
+) -> None:
+    """Nobody decides before the lease has run out: by then the report of what was sent has come."""
+    world = World(policy=Policy(in_doubt=policy))
+    world.channel.answers = [UnknownOutcome("read timed out", told_later=True)]
+    world.write("q")
+    world.clock.ms += 2_000
+    world.wake(world.wake_ups.take_due(world.clock.ms)[0])
+    outbox = world.row.outbox
+    assert outbox is not None
+    world.channel.reports = [Reported(CONVERSATION, outbox.reply_id, 0)]
+    assert json.loads(run(world.ingest("lines", Request("POST", "/", {"x-proof": "yes"}, b""))).body) == {"reported": 1}
+    world.settle()
+    assert world.channel.sent == []
+    (turn,) = run(world.store.history(CONVERSATION, 1, world.clock.ms))
+    assert turn.delivery == "sent"
+    assert at_rest(world)
+
+
+def test_where_no_report_comes_the_reply_is_held_when_the_lease_has_run_out() -> None:
+    world = World()
+    world.channel.answers = [UnknownOutcome("read timed out", told_later=True)]
+    world.write("q")
+    world.settle()
+    (held,) = run(world.store.held(CONVERSATION, world.clock.ms))
+    assert held.reason == "in doubt"
+    assert held.at_ms > held.outbox.committed_at_ms + world.timing.lease_ms
+    assert world.channel.sent == []
+    assert at_rest(world)
+
+
+def test_a_report_of_one_part_says_nothing_of_another() -> None:
+    world = World()
+    world.bot.answer = lambda turn: Replied(Reply((Text("one"), Text("two"))))
+    world.channel.answers = [None, UnknownOutcome("read timed out", told_later=True)]
+    world.write("q")
+    world.clock.ms += 2_000
+    world.wake(world.wake_ups.take_due(world.clock.ms)[0])
+    outbox = world.row.outbox
+    assert outbox is not None
+    world.channel.reports = [Reported(CONVERSATION, outbox.reply_id, 0)]
+    run(world.ingest("lines", Request("POST", "/", {"x-proof": "yes"}, b"")))
+    world.settle()
+    assert len(run(world.store.held(CONVERSATION, world.clock.ms))) == 1
 
 
 def test_a_holder_that_dies_after_the_commit_leaves_the_reply_in_doubt() -> None:

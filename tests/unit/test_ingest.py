@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes import CONVERSATION, START_MS, World, message
-from rejoinder.ingest import CUT_MARKER, MAX_BODY_BYTES, MAX_TEXT_BYTES, bounded, valid
-from rejoinder.ports import Ignored, Inbound, Rejected, Request, Response, Transient
+from rejoinder.ingest import CUT_MARKER, MAX_BODY_BYTES, MAX_TEXT_BYTES, bounded
+from rejoinder.ports import Ignored, Inbound, Rejected, Reported, Request, Response, Transient
 from rejoinder.protocol.conversation import Attachment, TurnRecord
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.timing import LATE_MS, Timing
+from rejoinder.protocol.unicode import valid
 from rejoinder.protocol.wakeups import ForMessage, ForReceived
 from rejoinder.run import run
 
@@ -143,6 +144,16 @@ def test_one_bad_event_does_not_lose_the_others() -> None:
     response = post(world, b"")
     assert json.loads(response.body) == {"recorded": 2, "rejected": 2, "ignored": 1}
     assert [m.provider_id for m in world.row.pending] == ["a", "b"]
+
+
+def test_a_report_opens_no_window_and_touches_no_row() -> None:
+    world = World()
+    world.channel.reports = [Reported(CONVERSATION, "r1", 0), Reported(CONVERSATION, "r1", 1, failure="131026")]
+    assert json.loads(post(world, b"").body) == {"reported": 2}
+    assert world.store.rows == {}
+    assert world.wake_ups.armed == []
+    assert run(world.store.texts(CONVERSATION, ["r1-0", "r1-1"], world.clock.ms)) == {"r1-0": "sent"}
+    assert [(h.what, h.fields["reason"]) for h in world.seen.happenings] == [("undelivered", "131026")]
 
 
 def test_a_flood_is_counted_kept_and_answered_200() -> None:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from rejoinder.ports import Channel, Outside, Permanent, Transient, UnknownOutcome
 from rejoinder.protocol.conversation import Held, Lease, Outbox, Row, TurnRecord, with_reply
+from rejoinder.protocol.identity import report_key
 from rejoinder.protocol.outcomes import Lost, Owing
 
 
@@ -24,6 +25,11 @@ class NotNow:
     """The channel refused for now."""
 
     retry_after_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class InDoubt:
+    """The channel will tell by itself: whoever resumes when the lease has run out looks up what it told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,8 @@ async def deliver(conversation_id: str, row: Row, lease: Lease, outside: Outside
         case NotNow(retry_after_ms):
             retry_at_ms = outside.clock.now_ms() + retry_after_ms
             return (await outside.store.release_refused(conversation_id, lease, retry_at_ms)).row
+        case InDoubt():
+            return row
         case GiveUp(reason):
             now_ms = outside.clock.now_ms()
             held = Held(row.answered, outbox, reason, now_ms)
@@ -82,7 +90,7 @@ async def whole(conversation_id: str, outbox: Outbox, outside: Outside) -> Outbo
 
 async def send(
     conversation_id: str, row: Row, lease: Lease, outside: Outside, *, safe: bool
-) -> Sent | NotNow | GiveUp | Lost:
+) -> Sent | NotNow | InDoubt | GiveUp | Lost:
     """Send the parts that are not known to be sent, one after another."""
     outbox = row.outbox
     assert outbox is not None
@@ -96,7 +104,7 @@ async def send(
     except Transient as fault:
         return not_now(conversation_id, row, lease, fault, outside)
     for index in range(outbox.sent, len(outbox.parts)):
-        result = None if safe else await resolved(channel, outbox, index, outside)
+        result = None if safe else await resolved(conversation_id, channel, outbox, index, outside)
         if isinstance(result, GiveUp):
             return result
         if result is None:
@@ -112,17 +120,22 @@ async def send(
     return Sent("sent")
 
 
-async def resolved(channel: Channel, outbox: Outbox, index: int, outside: Outside) -> Literal["sent"] | GiveUp | None:
+async def resolved(
+    conversation_id: str, channel: Channel, outbox: Outbox, index: int, outside: Outside
+) -> Literal["sent"] | GiveUp | None:
     """Resolve a part in doubt: `sent`, to be sent (None), or for an operator."""
     was_sent = await channel.was_sent(outbox.reply_id, index)
     if was_sent is not None:
         return "sent" if was_sent else None
+    report = report_key(outbox.reply_id, index)
+    if report in await outside.store.texts(conversation_id, [report], outside.clock.now_ms()):
+        return "sent"
     return None if outside.policy.in_doubt == "resend" else GiveUp("in doubt")
 
 
 async def send_part(
     conversation_id: str, channel: Channel, row: Row, lease: Lease, index: int, outside: Outside
-) -> Sent | NotNow | GiveUp | None:
+) -> Sent | NotNow | InDoubt | GiveUp | None:
     """Send one part; None where it is sent."""
     outbox = row.outbox
     assert outbox is not None
@@ -135,7 +148,9 @@ async def send_part(
         return Sent("refused")
     except UnknownOutcome as unknown:
         outside.observer.happened("in_doubt", conversation_id, reason=str(unknown), reply_id=outbox.reply_id)
-        match await resolved(channel, outbox, index, outside):
+        if unknown.told_later:
+            return InDoubt()
+        match await resolved(conversation_id, channel, outbox, index, outside):
             case "sent":
                 return None
             case GiveUp() as held:

@@ -14,6 +14,7 @@ from rejoinder.ports import (
     Observer,
     Permanent,
     Rejected,
+    Reported,
     Request,
     Response,
     Store,
@@ -23,7 +24,7 @@ from rejoinder.ports import (
 )
 from rejoinder.protocol import wakeups
 from rejoinder.protocol.conversation import MAX_CONTENT_BYTES, Attachment, Message, content_of, take_content
-from rejoinder.protocol.identity import MAX_PROVIDER_ID_BYTES, message_id
+from rejoinder.protocol.identity import MAX_PROVIDER_ID_BYTES, message_id, report_key
 from rejoinder.protocol.outcomes import Duplicate, Full, Recorded, Room
 from rejoinder.protocol.timing import LATE_MS, Timing
 from rejoinder.protocol.unicode import valid
@@ -114,10 +115,22 @@ class Ingest:
                 case Rejected(reason):
                     outcome = "rejected"
                     self.observer.happened("rejected", reason=reason)
+                case Reported():
+                    outcome = "reported"
+                    await self._report(event, now_ms)
                 case Inbound():
                     outcome = await self._one(event, request.via)
             outcomes[outcome] += 1
         return Response(200, json.dumps(outcomes, sort_keys=True))
+
+    async def _report(self, report: Reported, now_ms: int) -> None:
+        """Keep what the channel tells of a part that we sent. It opens no window, and touches no row."""
+        if report.failure:
+            self.observer.happened(
+                "undelivered", report.conversation_id, reason=report.failure, reply_id=report.reply_id
+            )
+            return
+        await self.store.put_text(report.conversation_id, report_key(report.reply_id, report.index), "sent", now_ms)
 
     async def _one(self, inbound: Inbound, via: str) -> str:
         """Bring one message to its outcome: `recorded`, `duplicate`, `ignored` or `rejected`."""

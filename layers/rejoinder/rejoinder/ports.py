@@ -59,7 +59,15 @@ class Permanent(Fault):
 
 
 class UnknownOutcome(Fault):
-    """It may have happened: never repeated blindly."""
+    """It may have happened: never repeated blindly.
+
+    Attributes:
+        told_later: the other side says by itself, soon, that it did happen (`Reported`).
+    """
+
+    def __init__(self, reason: str, *, told_later: bool = False) -> None:
+        super().__init__(reason)
+        self.told_later = told_later
 
 
 class Unverified(Permanent):
@@ -147,7 +155,21 @@ class Rejected:
     reason: str
 
 
-Event = Inbound | Ignored | Rejected
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """What a channel tells afterwards of a part that we sent; kept, so that a part in doubt can be looked up.
+
+    Attributes:
+        failure: why it did not arrive, although it was accepted; empty where it was sent.
+    """
+
+    conversation_id: str
+    reply_id: str
+    index: int
+    failure: str = ""
+
+
+Event = Inbound | Ignored | Rejected | Reported
 
 # --- replies ----------------------------------------------------------------------------------------------------------
 
@@ -389,7 +411,7 @@ class Channel(Protocol):
         """
 
     async def was_sent(self, reply_id: str, index: int) -> bool | None:
-        """Ask whether the part was sent; None where the channel cannot tell."""
+        """Ask whether the part was sent; None where the channel cannot be asked. What it has reported is kept apart."""
 
     async def typing(self, to: Message) -> None:
         """Show that a reply is being written. Best effort: never raises."""

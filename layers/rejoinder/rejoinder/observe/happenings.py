@@ -35,6 +35,7 @@ HAPPENINGS: dict[str, str] = {
     "overflowed": "error",
     "reply_expired": "error",
     "send_refused": "error",
+    "undelivered": "error",
     "unreadable": "error",
     "warned": "warning",
 }

@@ -79,6 +79,11 @@ def reply_id(conversation_id: str, owner: str) -> str:
     return blake2b(f"{conversation_id}\n{owner}".encode(), digest_size=16).hexdigest()
 
 
+def report_key(reply_id: str, index: int) -> str:
+    """Name the item that a channel's report leaves, that a part was sent: `TEXT#<reply_id>-<index>`."""
+    return f"{reply_id}-{index}"
+
+
 def owed_shard(conversation_id: str) -> str:
     """Choose the conversation's partition of the index `owed`: `0` to `7`, always the same one."""
     return str(blake2b(conversation_id.encode(), digest_size=2).digest()[0] % OWED_SHARDS)
