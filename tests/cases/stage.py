@@ -162,7 +162,9 @@ class Stage:
         if planned.begins is not None:
             begins_ms = ms(planned.begins)
             earliest_ms = 0 if planned.by_lease else begins_ms - 1_000
-            assert earliest_ms <= self.now_ms <= begins_ms + ROUNDING_MS, f"{where} began at {self.now_ms} ms, not {begins_ms} ms"
+            assert earliest_ms <= self.now_ms <= begins_ms + ROUNDING_MS, (
+                f"{where} began at {self.now_ms} ms, not {begins_ms} ms"
+            )
         if planned.token is not None:
             token = self.timeline.rows[turn.conversation_id].lease_token
             assert token == planned.token, f"{where} has fencing token {token}, not {planned.token}"

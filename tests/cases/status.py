@@ -47,6 +47,7 @@ class Played:
 Status = Played | Policy | OwnTest | Later
 
 POLICIES = {
+    "FC-141": Policy("schedules alone are allowed for a short debounce: up to 60 s late, and a warning says so"),
     "FC-143": Policy("a schedule is only ever created, under a fresh name; nobody updates one, so none can be missing"),
     "FC-149": Policy("a delay over 900 s becomes a schedule in every lane; it is not cut to 900 s and armed again"),
     "FC-159": Policy("a lease may be shorter than the function's time: its holder renews it, and a crash shows sooner"),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import summary
 from cases.catalog import Case, all_cases
 from cases.runner import play, variants
 from cases.stage import Variant
@@ -49,3 +50,15 @@ def test_own_tests_exist() -> None:
         module, _, function = own.test.partition("::")
         tree = ast.parse(Path(__file__).with_name(module).read_text(encoding="utf-8"))
         assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, own.test
+
+
+def test_the_summary_counts_each_case_once() -> None:
+    """A case of several variants passes as a whole or not at all, and is never counted twice."""
+    where = "tests/cases/test_field_cases.py::test_case"
+    passed = summary.played([f"{where}[FC-142-both]", f"{where}[FC-142-queue]", f"{where}[FC-143-both]", "other::test"])
+    failed = summary.played([f"{where}[FC-142-scheduler]"])
+    first, *rest = summary.lines(passed, failed)
+    left = sum(isinstance(status_of(case_id), Later) for case_id in all_cases())
+    assert first == f"field cases: 0 passed, 1 by policy, {left} left to a later issue, 1 FAILED (FC-142)"
+    assert sum(line.count("FC-") for line in rest if line.startswith("  left to")) == left
+    assert [line.split()[2] for line in rest if line.startswith("  by policy")] == [f"{name}:" for name in POLICIES]

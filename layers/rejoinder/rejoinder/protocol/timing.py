@@ -83,7 +83,7 @@ class Timing:
     def faults(self) -> list[str]:
         """Name every broken bound and relation, each with its values and the fix; empty where there is none."""
         faults = [
-            f"{name.upper()} is {getattr(self, name)}; allowed is {low} to {high}"
+            out_of_bounds(name, getattr(self, name), low, high)
             for name, (low, high) in BOUNDS.items()
             if not low <= getattr(self, name) <= high
         ]
@@ -136,6 +136,13 @@ class Timing:
     def attempt_pause_ms(self, attempt: int) -> int:
         """The pause after failed attempt number `attempt` (from 1): doubling, bounded."""
         return min(self.retry_ms << min(max(attempt - 1, 0), 20), self.max_retry_ms)
+
+
+def out_of_bounds(name: str, value: int, low: int, high: int) -> str:
+    """Say what a setting is and may be, by its name in the environment and in its unit: retention is in days there."""
+    if name == "retention_ms":
+        name, value, low, high = "RETENTION_DAYS", value // DAY_MS, low // DAY_MS, high // DAY_MS
+    return f"{name.upper()} is {value}; allowed is {low} to {high}"
 
 
 def cap_ms(row: Row, timing: Timing) -> int | None:
