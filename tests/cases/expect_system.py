@@ -6,6 +6,7 @@ import threading
 from cases.expectations import expectation, only_answered, statuses
 from cases.stage import Stage, ms
 from rejoinder.ports import BotFailed
+from rejoinder.protocol.timing import CLOCK_MARGIN_MS
 from rejoinder.simulator.records import START_MS
 from rejoinder.stores.memory import MemoryStore
 
@@ -179,13 +180,16 @@ def lease_owner_after(stage: Stage, value: str) -> None:
 
 @expectation
 def owner_after(stage: Stage, value: str) -> None:
-    """The dead attempt's lease was taken over, at the latest by this attempt's wake-up.
+    """The dead attempt's lease was taken over: at once when it ran out, by the wake-up that the dead had armed for it.
 
-    Our own wake-up for the lease's expiry comes earlier than the case's, which then finds everything settled.
+    That is earlier than the case's own wake-up, which finds everything settled.
     """
-    dead = next(planned.attempt for planned in stage.plan if planned.crashes)
+    dead = stage.the(next(planned.attempt for planned in stage.plan if planned.crashes))
+    claimed = next(step.row for step in stage.timeline.steps if step.invocation is dead and step.row is not None)
+    assert claimed.lease_expires_at_ms is not None
     by = only_answered(stage).invocation
-    assert by is not stage.the(dead)
+    assert by is not dead
+    assert claimed.lease_expires_at_ms <= by.began_at_ms <= claimed.lease_expires_at_ms + CLOCK_MARGIN_MS
     assert by.began_at_ms <= stage.the(value).began_at_ms
 
 

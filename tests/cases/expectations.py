@@ -23,7 +23,7 @@ def expectation(demand: Demand) -> Demand:
 
 
 def demand_all(stage: Stage) -> None:
-    """Demand everything that the case expects, and what no case may break: nothing lost, nothing doubled.
+    """Demand everything that the case expects, and what no case may break: nothing lost, doubled or early.
 
     Raises:
         NotImplementedError: an expectation is not known.
@@ -39,6 +39,7 @@ def demand_all(stage: Stage) -> None:
         afterwards()
     nothing_lost(stage)
     nothing_doubled(stage)
+    nothing_early(stage)
 
 
 def nothing_lost(stage: Stage) -> None:
@@ -62,6 +63,21 @@ def nothing_doubled(stage: Stage) -> None:
     """No part of a reply reached its channel twice."""
     copies = Counter((sent.reply_id, sent.index) for sent in stage.timeline.replies)
     assert max(copies.values(), default=1) == 1, f"sent twice: {copies}"
+
+
+def nothing_early(stage: Stage) -> None:
+    """No generation begins within the quiet period of its newest message, unless the first one's max wait is over.
+
+    Messages that an earlier generation had already begun to answer have had theirs.
+    """
+    begun: dict[str, int] = {}
+    for one in stage.timeline.generations:
+        since_ms = begun.get(one.turn.conversation_id, 0)
+        newer = [message.arrived_at_ms for message in one.turn.messages if message.arrived_at_ms > since_ms]
+        if newer:
+            due_at_ms = min(max(newer) + stage.timing.debounce_ms, min(newer) + stage.timing.max_wait_ms)
+            assert one.began_at_ms >= due_at_ms, f"began {due_at_ms - one.began_at_ms} ms early"
+        begun[one.turn.conversation_id] = one.began_at_ms
 
 
 def turns_in_store(stage: Stage) -> list[tuple[str, TurnRecord]]:
