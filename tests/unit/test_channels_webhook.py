@@ -11,7 +11,7 @@ import pytest
 from loopback import Say, serving
 from rejoinder import gateway
 from rejoinder.channels import webhook
-from rejoinder.ports import Buttons, Ignored, Image, Inbound, Malformed, Raw, Rejected, Reply, Request, Text
+from rejoinder.ports import Buttons, Ignored, Image, Inbound, Malformed, Raw, Rejected, Reply, Request, Text, Unverified
 from rejoinder.protocol.conversation import Attachment, Message
 from rejoinder.protocol.identity import message_id
 from rejoinder.run import run
@@ -163,6 +163,19 @@ def test_another_content_type_is_a_415(content_type: str) -> None:
 
 def test_the_content_type_may_have_parameters_and_any_case() -> None:
     assert parse(valid(), "Application/JSON; charset=utf-8").text == "hello"
+
+
+def test_numbers_that_json_does_not_know_are_refused() -> None:
+    """Python writes and reads NaN; no other reader of the stored message would."""
+    with pytest.raises(Malformed, match="NaN"):
+        parse(valid(extra=float("nan")))
+
+
+@pytest.mark.parametrize("timestamp", ["²", "-1", "1e9", " 1790000000", "soon", "9" * 5_000, "1790000000.0"])
+def test_a_timestamp_that_is_no_number_of_seconds_is_refused_as_such(timestamp: str) -> None:
+    headers = {"x-rejoinder-timestamp": timestamp, "x-rejoinder-signature": "v1=00"}
+    with pytest.raises(Unverified, match="not a number of seconds"):
+        channel().verify(Request("POST", "/", headers, b"{}"), NOW_MS)
 
 
 def to() -> Message:
