@@ -42,7 +42,8 @@ class Subject:
         api_field: the field that takes that address.
         proof: makes the headers that prove a body at a time.
         proof_header: the one that holds the proof.
-        signs: whether the proof is of this body and of its time (else a mere secret, and a replay is a duplicate).
+        signs: whether the proof is of this body (else it is a mere secret).
+        ages: whether it is of a time, too (else a replay is a duplicate).
         body: a message with the given id and text.
         own: messages that a bot wrote.
         unknown: authentic, of a kind that the channel's module does not know.
@@ -59,6 +60,7 @@ class Subject:
     proof: Callable[[bytes, int], dict[str, str]]
     proof_header: str
     signs: bool
+    ages: bool
     body: Callable[[str, str], Body]
     own: Body
     unknown: Body
@@ -103,6 +105,7 @@ def webhook() -> Subject:
         proof=proof,
         proof_header="x-rejoinder-signature",
         signs=True,
+        ages=True,
         body=body,
         own=body("1", "beep") | {"is_bot": True},
         unknown=body("1", "") | {"type": "hologram"},
@@ -149,6 +152,7 @@ def telegram() -> Subject:
         proof=lambda body, at_ms: {"x-telegram-bot-api-secret-token": SECRET},
         proof_header="x-telegram-bot-api-secret-token",
         signs=False,
+        ages=False,
         body=body,
         own=own,
         unknown={"update_id": 900000002, "hologram": {"id": 1}},
@@ -170,5 +174,102 @@ def telegram() -> Subject:
             Refusal(Say(502, b"Bad Gateway"), UnknownOutcome),
             Refusal(Say(cut="after request"), UnknownOutcome),
             Refusal(Say(200, b'{"ok": true', cut="in answer"), UnknownOutcome),
+        ),
+    )
+
+
+# --- Meta's channels ---
+
+META_FIELDS = {"app_secret": SECRET, "verify_token": "syn-verify", "access_token": SECRET}
+
+
+def meta_proof(body: bytes, at_ms: int) -> dict[str, str]:
+    """Sign as Meta does."""
+    return {"x-hub-signature-256": f"sha256={hmac.digest(SECRET.encode(), body, hashlib.sha256).hex()}"}
+
+
+def meta_error(status: int, code: int, subcode: int | None = None, headers: Mapping[str, str] | None = None) -> Say:
+    """An error of the Graph API, whose message quotes what must not be repeated."""
+    error: Body = {"message": f"Malformed access token {SECRET}", "type": "OAuthException", "code": code}
+    if subcode is not None:
+        error["error_subcode"] = subcode
+    return Say(status, json.dumps({"error": error}).encode(), headers or {})
+
+
+META_REFUSALS = (
+    Refusal(meta_error(401, 190, 463), Transient, ours=True),
+    Refusal(meta_error(403, 10), Transient, ours=True),
+    Refusal(meta_error(403, 200), Transient, ours=True),
+    Refusal(meta_error(403, 299), Transient, ours=True),
+    Refusal(meta_error(400, 100, 33), Transient, ours=True),
+    Refusal(meta_error(400, 4), Transient),
+    Refusal(meta_error(429, 613, headers={"Retry-After": "7"}), Transient, retry_after_ms=7_000),
+    Refusal(meta_error(400, 100), Permanent),
+    Refusal(meta_error(200, 100), Permanent),  # an error inside a 200
+    Refusal(meta_error(500, 1), UnknownOutcome),
+    Refusal(meta_error(503, 2), UnknownOutcome),
+    Refusal(Say(429), Transient),
+    Refusal(Say(401, b"<html>"), Transient, ours=True),
+    Refusal(Say(302, headers={"Location": "http://127.0.0.1:9/"}), Transient, ours=True),
+    Refusal(Say(413, b"<html>"), Permanent),
+    Refusal(Say(502, b"Bad Gateway"), UnknownOutcome),
+    Refusal(Say(200, b"<html>not JSON</html>"), UnknownOutcome),
+    Refusal(Say(200, b"{}"), UnknownOutcome),
+    Refusal(Say(200, b'{"error": "odd"}'), UnknownOutcome),
+    Refusal(Say(cut="after request"), UnknownOutcome),
+    Refusal(Say(200, b'{"messages": [', cut="in answer"), UnknownOutcome),
+)
+"""What the Graph API answers on every channel of Meta's."""
+
+
+def whatsapp_text(provider_id: str, text: str) -> Body:
+    """Somebody's message."""
+    written_at = str(NOW_MS // 1000)
+    return {"from": "12025550111", "id": provider_id, "timestamp": written_at, "type": "text", "text": {"body": text}}
+
+
+def whatsapp_entry(field: str = "messages", **value: Any) -> Body:
+    """An entry of one change."""
+    metadata = {"display_phone_number": "12025550100", "phone_number_id": "200000000000001"}
+    return {
+        "id": "100000000000001",
+        "changes": [{"field": field, "value": {"messaging_product": "whatsapp", "metadata": metadata, **value}}],
+    }
+
+
+def whatsapp() -> Subject:
+    """The Cloud API."""
+
+    def body(entry: Body) -> Body:
+        return {"object": "whatsapp_business_account", "entry": [entry]}
+
+    return Subject(
+        name="whatsapp",
+        fields=META_FIELDS,
+        api_field="api_url",
+        proof=meta_proof,
+        proof_header="x-hub-signature-256",
+        signs=True,
+        ages=False,
+        body=lambda provider_id, text: body(whatsapp_entry(messages=[whatsapp_text(provider_id, text)])),
+        own=body(whatsapp_entry("smb_message_echoes", message_echoes=[whatsapp_text("1", "beep")])),
+        unknown=body(whatsapp_entry("hologram")),
+        text_of=lambda content: json.loads(content)["text"]["body"],
+        text_limit=4_096,
+        width=utf16_units,
+        accepted=Say(200, b'{"messaging_product": "whatsapp", "messages": [{"id": "wamid.OUT"}]}'),
+        refusals=(
+            *META_REFUSALS,
+            Refusal(meta_error(400, 131047), Permanent),
+            Refusal(meta_error(400, 131026), Permanent),
+            Refusal(meta_error(400, 131051), Permanent),
+            Refusal(meta_error(429, 130429), Transient),
+            Refusal(meta_error(429, 131048), Transient),
+            Refusal(meta_error(429, 80007), Transient),
+            Refusal(meta_error(429, 131056), Transient, retry_after_ms=6_000),
+            Refusal(meta_error(503, 131016), Transient),
+            Refusal(meta_error(403, 131031), Transient, ours=True),
+            Refusal(meta_error(500, 131000), UnknownOutcome),
+            Refusal(Say(200, b'{"messages": []}'), UnknownOutcome),
         ),
     )

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.channel_suite import NOW_MS, SECRET, Refusal, Subject, telegram, webhook
+from contract.channel_suite import NOW_MS, SECRET, Refusal, Subject, telegram, webhook, whatsapp
 from loopback import closed_port, serving
 from rejoinder.channels import NAMES, channel_module, open_channel
 from rejoinder.ports import (
     Buttons,
     Channel,
+    Event,
     File,
     Ignored,
     Image,
@@ -22,8 +23,8 @@ from rejoinder.ports import (
     Malformed,
     Permanent,
     Raw,
-    Rejected,
     Reply,
+    Reported,
     Request,
     Text,
     Transient,
@@ -36,11 +37,15 @@ from rejoinder.run import run
 SUBJECTS = {
     "webhook": webhook(),
     "telegram": telegram(),
+    "whatsapp": whatsapp(),
 }
 
 each_channel = pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS.keys())
 each_signing_channel = pytest.mark.parametrize(
     "subject", [pytest.param(subject, id=name) for name, subject in SUBJECTS.items() if subject.signs]
+)
+each_aging_channel = pytest.mark.parametrize(
+    "subject", [pytest.param(subject, id=name) for name, subject in SUBJECTS.items() if subject.ages]
 )
 each_event = pytest.mark.parametrize(
     ("subject", "case"),
@@ -68,7 +73,7 @@ def written(subject: Subject, text: str = "hello", provider_id: str = "1") -> by
     return json.dumps(subject.body(provider_id, text)).encode()
 
 
-def parsed_one(subject: Subject, body: bytes) -> Inbound | Ignored | Rejected:
+def parsed_one(subject: Subject, body: bytes) -> Event:
     (event,) = opened(subject).parse(subject.request(body), NOW_MS)
     return event
 
@@ -153,7 +158,7 @@ def test_a_changed_body_is_refused_where_the_body_is_signed(subject: Subject) ->
         opened(subject).verify(changed, NOW_MS)
 
 
-@each_signing_channel
+@each_aging_channel
 @pytest.mark.parametrize("off_ms", [-301_000, 301_000, -86_400_000, 10**12])
 def test_a_replayed_request_is_refused_where_the_time_is_signed(subject: Subject, off_ms: int) -> None:
     request = subject.request(written(subject))
@@ -291,9 +296,10 @@ def reads_or_refuses(subject: Subject, body: bytes) -> None:
     except Malformed:
         return
     for event in events:
-        assert isinstance(event, Inbound | Ignored | Rejected)
-        if isinstance(event, Inbound):
+        assert isinstance(event, Event)
+        if isinstance(event, Inbound | Reported):
             assert ConversationId.parse(event.conversation_id).channel == subject.name
+        if isinstance(event, Inbound):
             assert event.provider_id
             assert event.author
             assert event.address

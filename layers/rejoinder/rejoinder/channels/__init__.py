@@ -10,7 +10,7 @@ from typing import Protocol, cast
 
 from rejoinder.ports import Channel, Permanent
 
-NAMES = ("webhook", "telegram")
+NAMES = ("webhook", "telegram", "whatsapp")
 
 
 class ChannelModule(Protocol):

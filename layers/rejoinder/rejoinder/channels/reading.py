@@ -144,6 +144,32 @@ def object_field(source: Mapping[str, Any], name: str) -> dict[str, Any]:
     return value
 
 
+def objects_field(source: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Read a required list of objects.
+
+    Raises:
+        Malformed: absent, or not a list of objects.
+    """
+    value = source.get(name)
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+        raise Malformed(f"{name} is a {kind(value)}; a list of objects is needed")
+    return value
+
+
+def coordinates(source: Mapping[str, Any]) -> str:
+    """Read `latitude` and `longitude`, and write them as in a geo URI (RFC 5870): no number with a fraction is kept.
+
+    Raises:
+        Malformed: one is absent, or no number of degrees.
+    """
+    degrees = (source.get("latitude"), source.get("longitude"))
+    if not all(
+        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 180 for value in degrees
+    ):
+        raise Malformed("location has no latitude and longitude in degrees")
+    return ",".join(f"{value:.6f}".rstrip("0").rstrip(".") for value in degrees)
+
+
 def kind(value: object) -> str:
     """Name a JSON value's kind for a reason; never the value."""
     match value:

@@ -59,25 +59,15 @@ def _sticker(message: Mapping[str, Any]) -> Attachment:
 
 
 def _location(message: Mapping[str, Any]) -> Attachment:
-    where = _coordinates(reading.object_field(message, "location"))
+    where = reading.coordinates(reading.object_field(message, "location"))
     return Attachment("location", f"geo:{where}", f"location {where}")
 
 
 def _venue(message: Mapping[str, Any]) -> Attachment:
     source = reading.object_field(message, "venue")
-    where = _coordinates(reading.object_field(source, "location"))
+    where = reading.coordinates(reading.object_field(source, "location"))
     named = (reading.text_field(source, name, max_bytes=reading.MAX_NAME_BYTES) for name in ("title", "address"))
     return Attachment("location", f"geo:{where}", ", ".join(name for name in named if name) or f"location {where}")
-
-
-def _coordinates(source: Mapping[str, Any]) -> str:
-    """Latitude and longitude as in a geo URI (RFC 5870)."""
-    degrees = (source.get("latitude"), source.get("longitude"))
-    if not all(
-        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 180 for value in degrees
-    ):
-        raise Malformed("location has no latitude and longitude in degrees")
-    return ",".join(f"{value:.6f}".rstrip("0").rstrip(".") for value in degrees)
 
 
 def _contact(message: Mapping[str, Any]) -> Attachment:
