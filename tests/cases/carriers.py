@@ -26,9 +26,14 @@ TELEGRAM_HEADER = "x-telegram-bot-api-secret-token"
 NAMES_HERE = {"generic": "webhook"}
 """What the records call a channel, where we call it otherwise."""
 
+META_FIELDS = {"app_secret": META_SECRET, "verify_token": "syn-verify", "access_token": "syn-access-token"}
+
 ACCOUNTS: dict[str, dict[str, str]] = {
     "webhook": {"secret": WEBHOOK_SECRET, "reply_url": "https://replies.example.test/", "account": "shop"},
     "telegram": {"secret": TELEGRAM_SECRET, "token": "5559999999:syn-token-syn-token-syn-token-syn"},
+    "whatsapp": META_FIELDS,
+    "messenger": META_FIELDS,
+    "instagram": META_FIELDS,
 }
 
 
@@ -101,9 +106,22 @@ def signed(name: str, raw: bytes, now_ms: int) -> Request:
     return Request("POST", f"/webhooks/{name}/default", headers, raw)
 
 
+def meta_headers(raw: bytes, _now_ms: int) -> dict[str, str]:
+    """Sign a raw body as Meta does."""
+    return {"x-hub-signature-256": meta_signature(raw)}
+
+
+def meta_signature(raw: bytes) -> str:
+    """The HMAC of the raw body under the app secret."""
+    return "sha256=" + hmac.new(META_SECRET.encode(), raw, hashlib.sha256).hexdigest()
+
+
 SIGNERS: dict[str, Callable[[bytes, int], dict[str, str]]] = {
     "webhook": lambda raw, now_ms: signature_headers(WEBHOOK_SECRET, raw, now_ms),
     "telegram": lambda _raw, _now_ms: {TELEGRAM_HEADER: TELEGRAM_SECRET},
+    "whatsapp": meta_headers,
+    "messenger": meta_headers,
+    "instagram": meta_headers,
 }
 
 
@@ -201,8 +219,7 @@ def routed(channel: str, event: dict[str, Any], now_ms: int) -> dict[str, Any]:
     if channel != "messenger":
         raise NotImplementedError(f"carrying an API Gateway event of {channel}")
     raw = base64.b64decode(event["body"]) if event["isBase64Encoded"] else event["body"].encode()
-    expected = "sha256=" + hmac.new(META_SECRET.encode(), raw, hashlib.sha256).hexdigest()
-    genuine = hmac.compare_digest(event["headers"]["x-hub-signature-256"], expected)
+    genuine = event["headers"]["x-hub-signature-256"] == meta_signature(raw)
     (message,) = CARRIED[channel](json.loads(raw))
     carried = json.dumps(message).encode()
     proof = signature_headers(WEBHOOK_SECRET, carried, now_ms)
