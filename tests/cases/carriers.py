@@ -9,7 +9,8 @@ import base64
 import hashlib
 import hmac
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rejoinder.channels import NAMES, open_channel
@@ -47,8 +48,14 @@ def carrier(channel: str) -> str:
     return NAMES_HERE.get(channel, channel) if is_here(channel) else "webhook"
 
 
-def open_accounts(**overrides: dict[str, str]) -> dict[tuple[str, str], Channel]:
+def open_accounts(
+    server_url: str | None = None, telegram_secret: str = TELEGRAM_SECRET
+) -> dict[tuple[str, str], Channel]:
     """Open the account of every channel that exists.
+
+    Args:
+        server_url: what stands for every channel's own server.
+        telegram_secret: the one that a case is about.
 
     Raises:
         NotImplementedError: a channel has become one, and has no lines here yet.
@@ -57,18 +64,29 @@ def open_accounts(**overrides: dict[str, str]) -> dict[tuple[str, str], Channel]
         raise NotImplementedError(
             f"{', '.join(missing)}: its cases now run on the channel itself; give it its lines in ACCOUNTS and SIGNERS"
         )
-    return {
-        (name, "default"): open_channel(name, "default", ACCOUNTS[name] | overrides.get(name, {})) for name in NAMES
-    }
+    server = {} if server_url is None else {"api_url": server_url, "reply_url": server_url}
+    fields = {name: {**ACCOUNTS[name], **server} for name in NAMES}
+    fields["telegram"]["secret"] = telegram_secret
+    return {(name, "default"): open_channel(name, "default", fields[name]) for name in NAMES}
 
 
-def request(channel: str, body: dict[str, Any], now_ms: int) -> Request:
+ACCEPTED: dict[str, bytes] = {
+    "webhook": b"",
+    "telegram": b'{"ok": true, "result": {"message_id": 1}}',
+    "whatsapp": b'{"messaging_product": "whatsapp", "messages": [{"id": "wamid.SYNOUT"}]}',
+}
+"""What a channel's server answers to a send that it takes."""
+
+
+def request(channel: str, body: dict[str, Any], now_ms: int, headers: Mapping[str, str] | None = None) -> Request:
     """Sign a record's parsed body as the request of its own channel, or of the one that carries it."""
     content = body
     if not is_here(channel):
         messages = CARRIED[channel](body)
         content = messages[0] if len(messages) == 1 else {"messages": messages}
-    return signed(carrier(channel), json.dumps(content).encode(), now_ms)
+    request = signed(carrier(channel), json.dumps(content).encode(), now_ms)
+    more = {name.lower(): value for name, value in (headers or {}).items()}
+    return replace(request, headers={**more, **request.headers})
 
 
 def texts(channel: str, body: dict[str, Any]) -> list[str]:

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 
-from cases.expectations import expectation, only_answered, parts
+from cases.expectations import expectation, only_answered, parts, turns_in_store
 from cases.stage import Stage, ms
 from rejoinder.bots.folding import folded
 from rejoinder.ports import Replied
@@ -29,6 +29,24 @@ def replies_min(stage: Stage, value: int) -> None:
 def replies_max(stage: Stage, value: int) -> None:
     """At most so many."""
     assert len({sent.reply_id for sent in stage.timeline.replies}) <= value
+
+
+@expectation
+def replies_allowed(stage: Stage, value: list[int]) -> None:
+    """One of these numbers."""
+    assert len({sent.reply_id for sent in stage.timeline.replies}) in value
+
+
+@expectation
+def reply_not_before(stage: Stage, value: float) -> None:
+    """The first reply went out then, or later."""
+    assert stage.timeline.replies[0].at_ms >= START_MS + ms(value)
+
+
+@expectation
+def from_pnid(stage: Stage, value: list[str]) -> None:
+    """The number that each reply goes out from."""
+    assert [part["from"] for part in parts(stage)] == value
 
 
 @expectation
@@ -211,17 +229,51 @@ def text_complete(stage: Stage, value: bool) -> None:
 
 @expectation
 def outcome(stage: Stage, value: str) -> None:
-    """How the send ended for the operator: in doubt, and kept for them."""
-    assert value == "unknown"
-    assert stage.timeline.observer.count("in_doubt") == 1
-    held_for_operator(stage)
+    """How the send ended: in doubt, and kept for an operator; or refused for good, for a reason that is told."""
+    match value:
+        case "unknown":
+            assert stage.timeline.observer.count("in_doubt") == 1
+            held_for_operator(stage)
+        case "window_closed":
+            (refused,) = [one for one in stage.timeline.observer.happenings if one.what == "send_refused"]
+            assert "window closed" in str(refused.fields["reason"])
+            assert [turn.delivery for _, turn in turns_in_store(stage)] == ["refused"]
+        case other:
+            raise NotImplementedError(f"outcome {other!r}")
 
 
 @expectation
 def metric(stage: Stage, value: str) -> None:
     """What the case would count, by our name for it."""
-    assert value == "send_outcome_unknown"
-    held_for_operator(stage)
+    match value:
+        case "send_outcome_unknown":
+            held_for_operator(stage)
+        case "channel_auth_failed":
+            assert stage.timeline.observer.count("misconfigured") == 1
+        case other:
+            raise NotImplementedError(f"metric {other!r}")
+
+
+@expectation
+def marked_answered(stage: Stage, value: bool) -> None:
+    """After the refusal that is our fault the reply is still owed; mended, it is sent. No second generation."""
+    assert value is False
+    refused = next(step for step in stage.timeline.steps if step.call.method == "release_refused")
+    assert refused.row is not None
+    assert refused.row.owes
+    written = next(step for step in stage.timeline.steps if step.call.method == "put_turn")
+    assert written.at_ms > refused.at_ms
+    assert len(stage.timeline.generations) == 1
+    assert len(stage.timeline.replies) == 1
+
+
+@expectation
+def tight_loop(stage: Stage, value: bool) -> None:
+    """Between two tries there is a pause."""
+    assert value is False
+    times = [step.at_ms for step in stage.timeline.steps if step.call.method == "send"]
+    assert len(times) == 2
+    assert times[1] - times[0] >= stage.timing.retry_ms > 0
 
 
 def held_for_operator(stage: Stage) -> None:

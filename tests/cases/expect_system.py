@@ -36,6 +36,38 @@ def ignored(stage: Stage, value: int) -> None:
 
 
 @expectation
+def rejected(stage: Stage, value: int) -> None:
+    """So many events that should have been messages could not be, each with a reason."""
+    assert stage.outcomes("rejected") == value
+    reasons = [one.fields["reason"] for one in stage.timeline.observer.happenings if one.what == "rejected"]
+    assert len(reasons) == value
+    assert all(reasons)
+
+
+@expectation
+def wakeups(stage: Stage, value: int) -> None:
+    """So many wake-ups were armed."""
+    assert sum(len(one.armed) for one in stage.timeline.invocations) == value
+
+
+@expectation
+def conversations(stage: Stage, value: int) -> None:
+    """So many conversations have a message."""
+    assert sum(row.received > 0 for row in stage.timeline.rows.values()) == value
+
+
+@expectation
+def ingest_ms_max(stage: Stage, value: int) -> None:
+    """Ingest needs no more calls than a few of a table and a queue, none of a model: far within that time."""
+    assert value >= 1_000
+    for one in stage.timeline.invocations:
+        if one.function == "ingest":
+            calls = [step.call.port for step in stage.timeline.steps if step.invocation is one]
+            assert set(calls) <= {"channels", "wake_ups", "store"}
+            assert len(calls) <= 5
+
+
+@expectation
 def duplicates(stage: Stage, value: int) -> None:
     """So many messages were recognised as redelivered."""
     assert stage.outcomes("duplicate") == value

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cases.carriers import open_accounts
+from cases.carriers import TELEGRAM_SECRET, open_accounts
 from cases.catalog import Case
 from cases.cloud import Cloud, Promise
 from loopback import Loopback
@@ -98,7 +98,10 @@ class Stage:
         self.cloud = Cloud(variant.lane, clock, variant.schedules_late_ms) if variant.lane else None
         self.timeline = Timeline(
             self.think,
-            open_accounts(telegram=self._telegram_fields(server)),
+            open_accounts(
+                server.url if server is not None else None,
+                case.config.get("telegram_secret_token", TELEGRAM_SECRET),
+            ),
             timing=self.timing,
             policy=Policy(fallback=FALLBACK),
             store=store,
@@ -118,12 +121,6 @@ class Stage:
         self.promises: list[tuple[float, Promise]] = []
         self.rows_at_last_step: dict[str, Row] = {}
         self.threads_before = 0
-
-    def _telegram_fields(self, server: Loopback | None) -> dict[str, str]:
-        fields = {} if server is None else {"api_url": server.url}
-        if "telegram_secret_token" in self.case.config:
-            fields["secret"] = self.case.config["telegram_secret_token"]
-        return fields
 
     def _send_budget_ms(self) -> int:
         config = self.case.config

@@ -47,6 +47,7 @@ class Played:
 Status = Played | Policy | OwnTest | Later
 
 POLICIES = {
+    "FC-130": Policy("the reply stays committed and is offered again with pauses; its messages are not pending again"),
     "FC-141": Policy("schedules alone are allowed for a short debounce: up to 60 s late, and a warning says so"),
     "FC-143": Policy("a schedule is only ever created, under a fresh name; nobody updates one, so none can be missing"),
     "FC-149": Policy("a delay over 900 s becomes a schedule in every lane; it is not cut to 900 s and armed again"),
@@ -69,6 +70,7 @@ CHANNEL_ISSUES = {
     "twilio": "Slack",
 }
 UNFINISHED = {
+    "FC-083": Later("Newer"),
     "FC-105": Later("Meta"),
     "FC-134": Later("Models"),
     "FC-135": Later("Models"),
