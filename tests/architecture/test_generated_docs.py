@@ -1,7 +1,11 @@
 """Generated pages say what the code says."""
 
+import re
 import runpy
 from pathlib import Path
+
+from rejoinder.observe.happenings import HAPPENINGS
+from stack import resources
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,3 +20,11 @@ def test_every_transition_is_in_the_table() -> None:
     page = (ROOT / "docs" / "protocol.md").read_text()
     for name in ("record", "claim", "resume", "commit", "commit_partial", "finish", "release_refused"):
         assert f"| `{name}` |" in page
+
+
+def test_operators_find_every_happening_and_every_alarm() -> None:
+    page = (ROOT / "docs" / "operating.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", page, re.MULTILINE))
+    assert rows == HAPPENINGS
+    for alarm in resources("AWS::CloudWatch::Alarm"):
+        assert f"`{alarm}`" in page

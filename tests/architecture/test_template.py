@@ -1,13 +1,12 @@
 """The template and the code say the same: settings, ranges, the table's shape, and what protocol.md asks of a stack."""
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from rejoinder import channels
+from rejoinder.gateway import PREFIX
 from rejoinder.observe.happenings import GAUGES, HAPPENINGS
 from rejoinder.observe.powertools import NAMESPACE
 from rejoinder.protocol.timing import BOUNDS, DAY_MS, LONGEST_WAKE_UP_MS, Timing
@@ -212,10 +211,10 @@ def test_each_alarm_watches_a_metric_that_there_is() -> None:
     assert sorted(entry["Ref"] for entry in watched) == ["GenerateFunction", "IngestFunction", "SweepFunction"]
 
 
-def test_each_channel_has_its_address_among_the_outputs() -> None:
-    outputs = json.dumps(template()["Outputs"])
-    for channel in channels.NAMES:
-        assert f"/webhooks/{channel}/default" in outputs
+def test_the_webhooks_route_and_address_are_those_that_the_code_reads() -> None:
+    assert template()["Outputs"]["WebhookUrl"]["Value"] == {"Fn::Sub": "${Api.ApiEndpoint}" + PREFIX.rstrip("/")}
+    paths = {event["Properties"]["Path"] for event in functions()["ingest"]["Events"].values()}
+    assert paths == {PREFIX + "{channel}/{account}", PREFIX + "{channel}", "/health"}
 
 
 def references(tree: Any) -> Iterator[str]:

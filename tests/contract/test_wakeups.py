@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import botocore.session
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ReadTimeoutError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -339,6 +339,29 @@ def test_what_passes_is_tried_again_after_growing_pauses_and_not_for_ever(fault:
         create(stubborn)
     assert not raised.value.ours
     assert len(stubborn.calls) == 4
+
+
+def test_a_silent_scheduler_does_not_use_up_the_webhook_s_time() -> None:
+    """Each call takes three seconds to fail: the second is not begun."""
+    clock = ManualClock()
+
+    class Silent(Refusing):
+        def create_schedule(self, **call: Any) -> None:
+            clock.ms += 3_000
+            super().create_schedule(**call)
+
+    silent = Silent([ReadTimeoutError(endpoint_url="https://scheduler")] * 9)
+    with pytest.raises(Transient):
+        create(silent, clock=clock)
+    assert len(silent.calls) == 1
+
+
+def test_missing_credentials_are_our_fault() -> None:
+    scheduler = Refusing([NoCredentialsError()])
+    with pytest.raises(Transient) as raised:
+        create(scheduler)
+    assert raised.value.ours
+    assert len(scheduler.calls) == 1
 
 
 @pytest.mark.parametrize("code", ["ConflictException", "ValidationException"])

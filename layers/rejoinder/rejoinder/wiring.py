@@ -46,7 +46,7 @@ SWEEP_MARGIN_MS = 5_000
 
 
 class Clients:
-    """AWS clients from one botocore session, each made when it is first needed."""
+    """AWS clients from one botocore session, each made once, when it is first needed."""
 
     def __init__(self) -> None:
         self.dynamodb = connect(connect_timeout_s=CONNECT_TIMEOUT_S, read_timeout_s=READ_TIMEOUT_S)
@@ -61,7 +61,7 @@ class Clients:
 
     @cached_property
     def _sqs(self) -> "SQSClient":
-        client: SQSClient = self._create("sqs", tries=3)
+        client: SQSClient = self._create("sqs", tries=2)
         return client
 
     @cached_property
@@ -71,13 +71,22 @@ class Clients:
 
     @cached_property
     def _ssm(self) -> "SSMClient":
-        client: SSMClient = self._create("ssm", tries=3)
+        client: SSMClient = self._create("ssm", tries=2)
         return client
 
     @cached_property
     def _secretsmanager(self) -> "SecretsManagerClient":
-        client: SecretsManagerClient = self._create("secretsmanager", tries=3)
+        client: SecretsManagerClient = self._create("secretsmanager", tries=2)
         return client
+
+    def warm(self, settings: Settings) -> None:
+        """Make now what the first invocation needs: Lambda gives a whole processor to a start, and then a share."""
+        assert self.dynamodb.client is not None
+        self.sqs()
+        if settings.wake_lane != "queue":
+            self.scheduler()
+        if settings.accounts.startswith("ssm:"):
+            self.ssm()
 
     def sqs(self) -> "SQSClient":
         """The wake-up queue and its dead letters."""
@@ -109,6 +118,7 @@ class Wiring:
         self.observer = PowertoolsObserver(settings.service_name, settings.log_level)
         self._clock = SystemClock()
         self._clients = Clients()
+        self._clients.warm(settings)
         self._secrets = Secrets(self._clients, self._clock)
         self._store = DynamoDBStore(Table(settings.table_name, self._clients.dynamodb), settings.timing)
         # a bot that cannot be imported stops the generator at its start: messages stay pending until it is mended

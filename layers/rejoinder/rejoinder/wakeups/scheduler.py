@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError  # noqa: A004  # botocore's
 
 from rejoinder.ports import Clock, Ids, Transient
 from rejoinder.protocol.wakeups import WakeUp
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from mypy_boto3_scheduler import EventBridgeSchedulerClient
 
 TRIES = 4
-"""Bounded by the webhook's time: three pauses, 0.7 s together at the most."""
+BUDGET_MS = 2_000
+"""No try begins later than this after the first: a provider waits for the answer to its webhook."""
 
 FIRST_PAUSE_S = 0.1
 
@@ -35,7 +36,10 @@ RETRY_AGE_S = 3_600
 
 NAME_TAKEN = "ConflictException"
 REFUSED_TIME = "ValidationException"
-PASSING = frozenset({"ThrottlingException", "InternalServerException", "RequestLimitExceeded", "ServiceUnavailable"})
+NO_ANSWER = "NoAnswer"
+PASSING = frozenset(
+    {"InternalServerException", NO_ANSWER, "RequestLimitExceeded", "ServiceUnavailable", "ThrottlingException"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +75,23 @@ class Schedules:
             Transient: it could not be created.
         """
         earliest_ms = PAST_MARGIN_MS
+        give_up_at_ms = self.clock.now_ms() + BUDGET_MS
         for attempt in range(1, TRIES + 1):
             at_ms = max(wake_up.due_at_ms, self.clock.now_ms() + earliest_ms)
             try:
                 self._create(wake_up, at_ms)
                 return
-            except ClientError as error:
-                code = error.response.get("Error", {}).get("Code", "")
+            except (ClientError, BotoCoreError) as error:
+                code = code_of(error)
                 if code == REFUSED_TIME:
                     earliest_ms += PAST_MARGIN_MS  # their clock is ahead of ours
                 elif code != NAME_TAKEN and code not in PASSING:
                     # no such group, no permission: the deployment is wrong, and no retry mends it
                     raise Transient(f"schedule group {self.group}: {error}", ours=True) from error
-                if attempt == TRIES:
+                if attempt == TRIES or self.clock.now_ms() >= give_up_at_ms:
                     raise Transient(f"schedule group {self.group}: {error}", ours=code == REFUSED_TIME) from error
                 if code in PASSING:
                     self._pause(attempt)
-            except BotoCoreError as error:
-                if attempt == TRIES:
-                    raise Transient(f"schedule group {self.group}: {error}") from error
-                self._pause(attempt)
 
     def _create(self, wake_up: WakeUp, at_ms: int) -> None:
         self.client().create_schedule(
@@ -113,6 +114,13 @@ class Schedules:
         """Wait twice as long each time, with jitter, so that throttled callers do not come back together."""
         longest_s = FIRST_PAUSE_S * 2 ** (attempt - 1)
         self.sleep(longest_s * (0.5 + random.random() / 2))  # noqa: S311  # jitter is no secret
+
+
+def code_of(error: ClientError | BotoCoreError) -> str:
+    """The service's own word for what it refused; `NO_ANSWER` where it did not answer, empty where it was not asked."""
+    if isinstance(error, ClientError):
+        return error.response.get("Error", {}).get("Code", "")
+    return NO_ANSWER if isinstance(error, ConnectionError | HTTPClientError) else ""
 
 
 def schedule_name(conversation_id: str, fresh: str) -> str:
