@@ -35,9 +35,6 @@ HELD_PREFIX = "HELD#"
 MAX_DIGITS = 38
 """As many digits as a number keeps (Amazon DynamoDB, Supported data types)."""
 
-MAX_CONTENT_BYTES = 390_000
-"""An item may have 400 KB (Amazon DynamoDB, Quotas), its keys and names included."""
-
 RawItem = dict[str, dict[str, Any]]
 """An item as botocore takes and gives it: `{"received": {"N": "1"}}`."""
 

@@ -11,6 +11,7 @@ from pynamodb.expressions.condition import Condition
 
 from rejoinder.protocol import transitions
 from rejoinder.protocol.conversation import (
+    MAX_CONTENT_BYTES,
     Held,
     Lease,
     Message,
@@ -49,7 +50,6 @@ from rejoinder.stores.dynamodb import expressions
 from rejoinder.stores.dynamodb.expressions import Write
 from rejoinder.stores.dynamodb.schema import (
     HELD_PREFIX,
-    MAX_CONTENT_BYTES,
     OWED_INDEX,
     ROW,
     SORT_KEY,

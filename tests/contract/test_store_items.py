@@ -1,0 +1,256 @@
+"""The contract of `ports.Store`, what is stored comes back, and what is kept beside the row.
+
+Whatever is expected here follows from protocol.md.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from rejoinder.ports import Store
+from rejoinder.protocol.conversation import (
+    Attachment,
+    Held,
+    Outbox,
+    Row,
+    TurnRecord,
+    content_of,
+    take_content,
+    take_reply,
+)
+from rejoinder.protocol.identity import message_id
+from rejoinder.protocol.outcomes import (
+    Recorded,
+)
+from rejoinder.run import run
+from store_suite import (
+    ANA,
+    DAY,
+    DUE,
+    EXPIRES_S,
+    LEASE,
+    NOW,
+    ONE,
+    RECORDED,
+    TWO,
+    Given,
+    message,
+    outbox,
+)
+
+# --- what is stored comes back ----------------------------------------------------------------------------------------
+
+TEXTS = [
+    "",
+    " ",
+    "שלום עולם",
+    "e\u0301 \u200b\u200d \ufeff \U0001f468\u200d\U0001f469\u200d\U0001f467",
+    "\0 \x1f \x7f",
+    '{"S": "not an attribute value"}',
+    "\r\n\t'\"\\",
+    "x" * 100_000,
+]
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_a_message_comes_back_as_it_went(store: Store, text: str) -> None:
+    odd = replace(
+        ONE,
+        provider_id=text[:512],
+        author=text[:1_000],
+        author_name=text[:1_000],
+        text=text,
+        address=text[:1_000],
+        attachments=(Attachment("image", text[:1_000]), Attachment("file", "r", text[:1_000], "a/b", 7)),
+        via="label",
+        sequence=10**30,
+        sent_at_ms=-1,
+        stored=True,
+    )
+    assert run(store.record(ANA, odd, NOW)).row.pending == (odd,)
+    assert run(store.read(ANA)).pending == (odd,)
+
+
+def test_a_committed_reply_comes_back_as_it_went(store: Store, given: Given) -> None:
+    claimed = given.claimed(ONE)
+    reply = Outbox(
+        "r",
+        ("", "ü"),
+        (ONE,),
+        "",
+        '{"é": 1.5}',
+        0,
+        token=1,
+        committed_at_ms=NOW,
+        refused_token=0,
+        failed=True,
+        stored=True,
+    )
+    assert run(store.commit(ANA, LEASE, claimed, reply, DUE + 2_000)).row.outbox == reply
+    assert run(store.read(ANA)).outbox == reply
+
+
+def test_conversations_do_not_meet(store: Store, given: Given) -> None:
+    given.recorded(ONE)
+    longest = "webhook:shop:" + "b" * (512 - len("webhook:shop:"))
+    assert isinstance(run(store.record(longest, ONE, NOW)), Recorded), "a message id counts within its conversation"
+    assert run(store.read(ANA)) == RECORDED
+    run(store.forget(longest))
+    assert run(store.read(ANA)) == RECORDED
+
+
+# --- texts, turns, state, held ----------------------------------------------------------------------------------------
+
+LAST_MS = EXPIRES_S * 1_000 - 1
+"""The last millisecond at which what was kept at NOW is still there."""
+
+
+def test_texts_are_kept_for_the_retention(store: Store) -> None:
+    run(store.put_text(ANA, "k1", "ü" * 50_000, NOW))
+    run(store.put_text(ANA, "k2", "", NOW + DAY))
+    assert run(store.texts(ANA, ["k1", "k2", "k3"], LAST_MS)) == {"k1": "ü" * 50_000, "k2": ""}
+    assert run(store.texts(ANA, ["k1", "k2", "k3"], LAST_MS + 1)) == {"k2": ""}
+    assert run(store.texts("webhook:shop:bob", ["k1"], NOW)) == {}
+    assert run(store.texts(ANA, [], NOW)) == {}
+
+
+def test_a_text_written_again_is_kept_from_then(store: Store) -> None:
+    run(store.put_text(ANA, "k1", "old", NOW))
+    run(store.put_text(ANA, "k1", "new", NOW + DAY))
+    assert run(store.texts(ANA, ["k1"], LAST_MS + 1)) == {"k1": "new"}
+
+
+def test_many_texts_are_read_at_once(store: Store) -> None:
+    """More than one request may name (100), and some twice."""
+    keys = [f"k{index}" for index in range(130)]
+    for key in keys:
+        run(store.put_text(ANA, key, key.upper(), NOW))
+    assert run(store.texts(ANA, keys + keys[:50], NOW)) == {key: key.upper() for key in keys}
+
+
+def turn(answered: int, at_ms: int = NOW, said: str = "said") -> TurnRecord:
+    return TurnRecord(answered, answered, at_ms, (message(f"m{answered}", at_ms),), said)
+
+
+def test_a_turn_is_written_once(store: Store) -> None:
+    assert run(store.put_turn(ANA, turn(2), NOW)) is True
+    assert run(store.put_turn(ANA, turn(2, said="a zombie's"), NOW)) is False
+    assert run(store.history(ANA, 5, NOW)) == (turn(2),)
+
+
+def test_a_turn_past_its_retention_does_not_count(store: Store) -> None:
+    """TTL deletes days late, and a conversation that was erased counts from 0 again."""
+    run(store.put_turn(ANA, turn(2), NOW))
+    assert run(store.history(ANA, 5, LAST_MS)) == (turn(2),)
+    assert run(store.history(ANA, 5, LAST_MS + 1)) == ()
+    assert run(store.put_turn(ANA, turn(2, said="another life"), LAST_MS)) is False
+    assert run(store.put_turn(ANA, turn(2, said="another life"), LAST_MS + 1)) is True
+
+
+def test_history_gives_the_last_turns_oldest_first(store: Store) -> None:
+    """Twelve digits in the key: 10 follows 9."""
+    for answered in (9, 10, 100):
+        run(store.put_turn(ANA, turn(answered), NOW))
+    assert run(store.history(ANA, 2, NOW)) == (turn(10), turn(100))
+    assert run(store.history(ANA, 3, NOW)) == (turn(9), turn(10), turn(100))
+    assert run(store.history(ANA, 0, NOW)) == ()
+    assert run(store.history("webhook:shop:bob", 3, NOW)) == ()
+
+
+def test_history_looks_past_expired_turns(store: Store) -> None:
+    run(store.put_turn(ANA, turn(1), NOW + DAY))
+    run(store.put_turn(ANA, turn(2), NOW))
+    assert run(store.history(ANA, 1, LAST_MS + 1)) == (turn(1),)
+
+
+def test_history_comes_with_its_long_contents(store: Store) -> None:
+    long_message = replace(ONE, text="t" * 5_000, attachments=(Attachment("image", "https://example.org/1"),))
+    short, content = take_content(long_message)
+    assert content is not None
+    reply, reply_content = take_reply(replace(outbox((short,)), said="r" * 5_000, parts=("r" * 5_000,)))
+    assert reply_content is not None
+    run(store.put_text(ANA, short.text_key, content, NOW))
+    run(store.put_text(ANA, reply.reply_id, reply_content, NOW))
+    record = TurnRecord(1, 1, NOW, (short, TWO), reply_id=reply.reply_id, stored=True)
+    run(store.put_turn(ANA, record, NOW + DAY))
+    whole = replace(record, messages=(long_message, TWO), said="r" * 5_000, stored=False)
+    assert run(store.history(ANA, 5, LAST_MS)) == (whole,)
+    (without,) = run(store.history(ANA, 5, LAST_MS + 1))
+    assert (without.messages[0].text, without.messages[1], without.said) == ("[this message has expired]", TWO, "")
+
+
+def test_state_only_goes_forward(store: Store) -> None:
+    assert run(store.state(ANA, NOW)) is None
+    assert run(store.put_state(ANA, '{"step": 1}', 4, NOW)) is True
+    assert run(store.put_state(ANA, '{"step": 9}', 4, NOW)) is False
+    assert run(store.put_state(ANA, '{"step": 0}', 3, NOW)) is False
+    assert run(store.state(ANA, NOW)) == '{"step": 1}'
+    assert run(store.put_state(ANA, '{"step": 2}', 5, NOW)) is True
+    assert run(store.state(ANA, LAST_MS)) == '{"step": 2}'
+    assert run(store.state(ANA, LAST_MS + 1)) is None
+    assert run(store.put_state(ANA, "{}", 1, LAST_MS)) is False
+    assert run(store.put_state(ANA, "{}", 1, LAST_MS + 1)) is True
+
+
+def test_was_answered_looks_through_the_turns_since_then(store: Store) -> None:
+    for answered, at_ms in ((1, NOW), (2, NOW + 100_000), (3, NOW + 300_000)):
+        run(store.put_turn(ANA, turn(answered, at_ms), at_ms))
+    run(store.put_text(ANA, "unrelated", "x", NOW))
+    assert run(store.was_answered(ANA, message_id("m1"), NOW)) is True
+    assert run(store.was_answered(ANA, message_id("m1"), NOW + 1)) is False
+    assert run(store.was_answered(ANA, message_id("m3"), NOW + 300_000)) is True
+    assert run(store.was_answered(ANA, message_id("m9"), NOW)) is False
+    assert run(store.was_answered("webhook:shop:bob", message_id("m1"), NOW)) is False
+
+
+def test_was_answered_minds_that_clocks_are_seconds_apart(store: Store) -> None:
+    run(store.put_turn(ANA, turn(1, NOW + 5_000), NOW))
+    run(store.put_turn(ANA, turn(2, NOW), NOW))
+    assert run(store.was_answered(ANA, message_id("m1"), NOW + 1_000)) is True
+
+
+def test_held_replies_wait_in_order(store: Store) -> None:
+    short = Held(10, outbox((ONE,)), "in doubt", NOW)
+    long_reply = Held(9, replace(outbox((TWO,)), reply_id="r9", parts=("p" * 300_000,), state="{}"), "gave up", NOW)
+    for held in (short, long_reply):
+        run(store.put_held(ANA, held, NOW))
+    assert run(store.held(ANA, LAST_MS)) == (long_reply, short)
+    assert run(store.held(ANA, LAST_MS + 1)) == ()
+    assert run(store.held("webhook:shop:bob", NOW)) == ()
+
+
+# --- owed, forget -----------------------------------------------------------------------------------------------------
+
+
+def test_owed_lists_the_oldest_first(store: Store) -> None:
+    names = [f"webhook:shop:c{index}" for index in range(20)]
+    for index, name in enumerate(reversed(names)):
+        run(store.record(name, ONE, NOW + index))
+    assert run(store.owed(NOW + 20)) == names[::-1]
+    assert run(store.owed(NOW + 2)) == names[:-3:-1], "before, and not at, the given time"
+    assert run(store.owed(NOW)) == []
+
+
+def test_owed_ends_with_the_turn(store: Store, given: Given) -> None:
+    given.committed(ONE)
+    assert run(store.owed(NOW + 1)) == [ANA], "a committed reply is owed until it is delivered"
+    run(store.finish(ANA, LEASE))
+    assert run(store.owed(NOW + 10**9)) == []
+
+
+def test_forget_deletes_everything_of_the_conversation(store: Store, given: Given) -> None:
+    """More items than one request may delete (25)."""
+    given.committed(ONE)
+    for index in range(30):
+        run(store.put_text(ANA, f"k{index}", content_of(ONE), NOW))
+    run(store.put_turn(ANA, turn(1), NOW))
+    run(store.put_state(ANA, "{}", 1, NOW))
+    run(store.put_held(ANA, Held(1, outbox((ONE,)), "in doubt", NOW), NOW))
+    run(store.put_state("webhook:shop:bob", "{}", 1, NOW))
+    assert run(store.forget(ANA)) == 34
+    assert run(store.forget(ANA)) == 0
+    assert run(store.read(ANA)) == Row()
+    assert run(store.texts(ANA, ["k0", "k29"], NOW)) == {}
+    assert (run(store.state(ANA, NOW)), run(store.history(ANA, 9, NOW)), run(store.held(ANA, NOW))) == (None, (), ())
+    assert run(store.owed(NOW + 10**9)) == []
+    assert run(store.state("webhook:shop:bob", NOW)) == "{}"
