@@ -1,0 +1,379 @@
+"""WhatsApp: what each stored webhook is read as, which sends a reply becomes, and what a lost answer leaves behind."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loopback import Say, serving
+from rejoinder import gateway
+from rejoinder.channels import whatsapp
+from rejoinder.channels.whatsapp_parts import LIST_BUTTON
+from rejoinder.ports import (
+    Buttons,
+    Event,
+    File,
+    Ignored,
+    Image,
+    Inbound,
+    Malformed,
+    Part,
+    Raw,
+    Rejected,
+    Reply,
+    Reported,
+    Request,
+    Text,
+    UnknownOutcome,
+)
+from rejoinder.protocol.conversation import Attachment, Message
+from rejoinder.protocol.identity import message_id
+from rejoinder.run import run
+
+EVENTS = Path(__file__).parents[2] / "events" / "whatsapp"
+NOW_MS = 1_790_000_000_000
+NUMBER = "200000000000001"
+ANA = "12025550111"
+CLEO = "US.13491208655302741918"
+REPLY_ID = "0123456789abcdef0123456789abcdef"
+OK = Say(200, b'{"messaging_product": "whatsapp", "messages": [{"id": "wamid.OUT"}]}')
+
+
+def channel(url: str = "http://127.0.0.1:9") -> whatsapp.WhatsAppChannel:
+    fields = {"app_secret": "s", "verify_token": "v", "access_token": "t", "api_url": url, "api_version": "v1.0"}
+    return whatsapp.from_fields("default", fields)
+
+
+def read_all(case: str) -> list[Event]:
+    _, request = gateway.read(json.loads((EVENTS / f"{case}.json").read_text()))
+    return list(channel().parse(request, NOW_MS))
+
+
+def read(case: str) -> Any:
+    (event,) = read_all(case)
+    return event
+
+
+def parse(*entries: object) -> list[Event]:
+    body = json.dumps({"object": "whatsapp_business_account", "entry": entries}).encode()
+    return list(channel().parse(Request("POST", "/", {}, body), NOW_MS))
+
+
+def change(**value: object) -> dict[str, object]:
+    return {"field": "messages", "value": {"metadata": {"phone_number_id": NUMBER}, **value}}
+
+
+def text(provider_id: str = "wamid.1", **changes: object) -> dict[str, object]:
+    whole = {"from": ANA, "id": provider_id, "timestamp": "1790000000", "type": "text", "text": {"body": "hi"}}
+    return {**whole, **changes}
+
+
+def to(address: str = f"{NUMBER}|number|{ANA}") -> Message:
+    return Message(message_id("wamid.1"), "wamid.1", ANA, NOW_MS, NOW_MS, text="hi", address=address)
+
+
+def sends(*parts: Part, address: str = f"{NUMBER}|number|{ANA}") -> list[dict[str, Any]]:
+    return [json.loads(part) for part in channel().render(Reply(parts), to(address))]
+
+
+# --- in ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_text_is_read_whole() -> None:
+    """The account is the number that was written to; the conversation is that and the sender."""
+    assert read("text") == Inbound(
+        f"whatsapp:{NUMBER}:{ANA}",
+        "wamid.SYN001",
+        ANA,
+        "my phone is 202-555-0111",
+        sent_at_ms=NOW_MS,
+        author_name="Ana",
+        address=f"{NUMBER}|number|{ANA}",
+    )
+
+
+IMAGE = Attachment("image", "300000000000001", "image", "image/jpeg")
+ORDER = Attachment("order", "400000000000001", "order: 2 x SKU-1, 1 x SKU-2")
+
+
+@pytest.mark.parametrize(
+    ("case", "said", "attachments"),
+    [
+        ("image", "is this the right size?", [IMAGE]),
+        ("audio", "", [Attachment("audio", "300000000000002", "audio", "audio/mpeg")]),
+        ("voice", "", [Attachment("audio", "300000000000003", "voice message", "audio/ogg; codecs=opus")]),
+        ("video", "", [Attachment("video", "300000000000004", "video", "video/mp4")]),
+        ("document", "the bill", [Attachment("file", "300000000000005", "bill.pdf", "application/pdf")]),
+        ("sticker", "", [Attachment("sticker", "300000000000006", "sticker", "image/webp")]),
+        ("location", "", [Attachment("location", "geo:52.520008,13.404954", "The shop, 1 High Street")]),
+        ("location-bare", "", [Attachment("location", "geo:-33.5,151", "location -33.5,151")]),
+        (
+            "contacts",
+            "",
+            [
+                Attachment("contact", "tel:+1 202-555-0122", "Bo Li +1 202-555-0122"),
+                Attachment("contact", "tel:", "The shop"),
+            ],
+        ),
+        ("order", "by Friday, please", [ORDER]),
+        ("button", "Yes, please", []),
+        ("button-reply", "Red", []),
+        ("list-reply", "Blue", []),
+        ("form", '{"date":"2026-09-25","flow_token":"t1"}', []),
+        ("unsupported", "", [Attachment("unsupported", "", "a message that WhatsApp does not pass on")]),
+        ("reply", "yes, that one", []),
+        ("unicode", "¿qué tal? 👩‍👩‍👧‍👦 שלום\u200b", []),
+        ("base64", "hello", []),
+    ],
+)
+def test_each_type_of_message_says_what_it_says(case: str, said: str, attachments: list[Attachment]) -> None:
+    event = read(case)
+    assert (event.text, list(event.attachments)) == (said, attachments)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "reaction", "reaction-removed", "system", "unknown-type", "request-welcome", "echo", "errors",
+        "template-status", "status-delivered", "status-read", "status-of-another-sender",
+    ],
+)  # fmt: skip
+def test_what_nobody_wrote_to_be_answered_is_ignored(case: str) -> None:
+    assert isinstance(read(case), Ignored)
+
+
+@pytest.mark.parametrize("case", ["username", "username-empty"])
+def test_who_hides_the_number_is_known_by_the_user_id(case: str) -> None:
+    """The number is absent or empty (vercel/chat#925); in `to` a user id is dropped without a word (chatwoot#15150)."""
+    event = read(case)
+    assert event.conversation_id == f"whatsapp:{NUMBER}:{CLEO}"
+    assert (event.author, event.author_name) == (CLEO, "Cleo")
+    (send,) = sends(Text("x"), address=event.address)
+    assert send["recipient"] == CLEO
+    assert "to" not in send
+
+
+def test_who_shows_the_number_is_known_by_it_whatever_else_is_there() -> None:
+    event = read("number-and-username")
+    assert event.conversation_id == f"whatsapp:{NUMBER}:{ANA}"
+    (send,) = sends(Text("x"), address=event.address)
+    assert send["to"] == ANA
+
+
+def test_a_group_is_one_conversation_that_keeps_its_authors() -> None:
+    ana, bo = read_all("group")
+    assert isinstance(ana, Inbound)
+    assert isinstance(bo, Inbound)
+    assert ana.conversation_id == bo.conversation_id == f"whatsapp:{NUMBER}:500000000000001"
+    assert [(one.author, one.author_name) for one in (ana, bo)] == [(ANA, "Ana"), ("12025550122", "Bo")]
+    (send,) = sends(Text("x"), address=ana.address)
+    assert (send["recipient_type"], send["to"]) == ("group", "500000000000001")
+
+
+def test_every_message_of_every_change_of_every_entry_is_read() -> None:
+    """Field case FC-065. The reply goes out from the number that was written to (FC-109)."""
+    events = [event for event in read_all("batch") if isinstance(event, Inbound)]
+    assert [(event.conversation_id.removeprefix("whatsapp:"), event.text) for event in events] == [
+        (f"{NUMBER}:{ANA}", "a"),
+        (f"{NUMBER}:{ANA}", "b"),
+        (f"{NUMBER}:12025550122", "from somebody else"),
+        (f"{NUMBER}:{ANA}", "c"),
+        (f"200000000000002:{ANA}", "to the other number"),
+    ]
+    (send,) = sends(Text("x"), address=events[-1].address)
+    assert send["from"] == "200000000000002"
+
+
+def test_a_message_that_cannot_be_read_is_rejected_alone() -> None:
+    """Field case FC-066."""
+    good, bad, also_good = read_all("batch-with-a-bad-one")
+    assert isinstance(good, Inbound)
+    assert isinstance(bad, Rejected)
+    assert isinstance(also_good, Inbound)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        text("2", **{"from": None}),
+        text("2", timestamp="soon"),
+        text("2", timestamp="²"),
+        text("2", text="hi"),
+        text("2", id=""),
+        text("2", type="location", location={"latitude": "north"}),
+        text("2", type="image", image={}),
+        text("2", type="contacts", contacts={}),
+        text("2", type="interactive", interactive={"type": "hologram"}),
+        text("2", **{"from": "x" * 500}),
+        "a string",
+        None,
+    ],
+)
+def test_nothing_in_one_message_loses_another(broken: object) -> None:
+    first, rejected, last = parse({"changes": [change(messages=[text("1"), broken, text("3")])]})
+    assert isinstance(first, Inbound)
+    assert isinstance(rejected, Rejected)
+    assert isinstance(last, Inbound)
+
+
+@pytest.mark.parametrize(
+    "broken", [None, 1, {"field": 7}, change(messages={}), {"field": "messages"}, change(metadata={})]
+)
+def test_nothing_in_one_change_loses_another(broken: object) -> None:
+    rejected, kept = parse({"changes": [broken, change(messages=[text()])]})
+    assert isinstance(rejected, Rejected | Ignored)
+    assert isinstance(kept, Inbound)
+
+
+@pytest.mark.parametrize("broken", [None, 1, {}, {"changes": {}}])
+def test_nothing_in_one_entry_loses_another(broken: object) -> None:
+    events = parse(broken, {"changes": [change(messages=[text()])]})
+    assert isinstance(events[-1], Inbound)
+
+
+@pytest.mark.parametrize("contacts", [None, {}, [None], [{"profile": None, "wa_id": ANA}], [{"profile": {"name": 7}}]])
+def test_a_name_that_cannot_be_read_loses_no_message(contacts: object) -> None:
+    (event,) = parse({"changes": [change(contacts=contacts, messages=[text()])]})
+    assert isinstance(event, Inbound)
+    assert event.author_name == ""
+
+
+@pytest.mark.parametrize(
+    "body", [b"[]", b"{}", b'{"object": "page", "entry": []}', b'{"object": "whatsapp_business_account"}']
+)
+def test_what_is_no_envelope_of_whatsapp_is_refused(body: bytes) -> None:
+    with pytest.raises(Malformed):
+        channel().parse(Request("POST", "/", {}, body), NOW_MS)
+
+
+# --- statuses ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_status_of_a_send_says_that_it_was_sent() -> None:
+    """In the conversation that the reply belongs to, by what the send itself carried."""
+    assert read("status-sent") == Reported(f"whatsapp:{NUMBER}:{ANA}", REPLY_ID, 0)
+    assert read("status-username") == Reported(f"whatsapp:{NUMBER}:{CLEO}", REPLY_ID, 0)
+
+
+def test_the_status_of_a_send_that_failed_says_with_what() -> None:
+    assert read("status-failed") == Reported(f"whatsapp:{NUMBER}:{ANA}", REPLY_ID, 0, "WhatsApp error 131026")
+
+
+def test_messages_come_before_reports_and_odd_statuses_stop_neither() -> None:
+    """Field case FC-067: a report that cannot be kept must not keep a message from being recorded."""
+    kinds = [type(event) for event in read_all("message-with-statuses")]
+    assert kinds == [Inbound, Ignored, Ignored, Reported]
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        None,
+        {"status": "sent"},
+        {"status": "sent", "biz_opaque_callback_data": f"{REPLY_ID}-x", "recipient_id": ANA},
+        {"status": "sent", "biz_opaque_callback_data": 7, "recipient_id": ANA},
+        {"status": "sent", "biz_opaque_callback_data": f"{REPLY_ID}-0"},
+        {"status": "sent", "biz_opaque_callback_data": f"{REPLY_ID}-0", "recipient_id": "x" * 600},
+    ],
+)
+def test_a_status_that_is_not_of_ours_is_ignored(status: object) -> None:
+    (event,) = parse({"changes": [change(statuses=[status])]})
+    assert isinstance(event, Ignored)
+
+
+# --- out --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_send_carries_what_its_status_brings_back_and_comes_from_the_number_that_was_written_to() -> None:
+    (part,) = channel().render(Reply((Text("hello"),)), to())
+    with serving(OK) as api:
+        run(channel(api.url).send(part, REPLY_ID, 3))
+    (request,) = api.received
+    assert request.path == f"/v1.0/{NUMBER}/messages"
+    assert request.headers["authorization"] == "Bearer t"
+    assert json.loads(request.body) == {
+        "messaging_product": "whatsapp",
+        "recipient_type": "individual",
+        "to": ANA,
+        "type": "text",
+        "text": {"body": "hello"},
+        "biz_opaque_callback_data": f"{REPLY_ID}-3",
+    }
+
+
+@pytest.mark.parametrize("say", [Say(cut="after request"), Say(500), Say(200, b"{}"), Say(200, b'{"messages": []}')])
+def test_what_is_in_doubt_is_told_later(say: Say) -> None:
+    (part,) = channel().render(Reply((Text("hello"),)), to())
+    with serving(say) as api, pytest.raises(UnknownOutcome) as raised:
+        run(channel(api.url).send(part, REPLY_ID, 0))
+    assert raised.value.told_later
+
+
+def test_typing_marks_the_message_as_read() -> None:
+    with serving(Say(200, b'{"success": true}')) as api:
+        run(channel(api.url).typing(to()))
+    assert json.loads(api.received[0].body) == {
+        "messaging_product": "whatsapp",
+        "status": "read",
+        "message_id": "wamid.1",
+        "typing_indicator": {"type": "text"},
+    }
+
+
+def test_a_models_markdown_is_written_in_whatsapps_dialect() -> None:
+    (send,) = sends(Text("# Hours\n**Mon** to *Fri*, see [here](https://example.org)"))
+    assert send["text"]["body"] == "*Hours*\n*Mon* to _Fri_, see here (https://example.org)"
+
+
+def test_media_go_by_url_with_a_caption_as_long_as_one_may_be() -> None:
+    image, document, long, follows = sends(
+        Image("https://example.org/i.png", "**look**"),
+        File("https://example.org/f.pdf", "f.pdf"),
+        Image("https://example.org/j.png", "x" * 1_025),
+    )
+    assert (image["type"], image["image"]) == ("image", {"link": "https://example.org/i.png", "caption": "*look*"})
+    assert document["document"] == {"link": "https://example.org/f.pdf", "filename": "f.pdf"}
+    assert long["image"] == {"link": "https://example.org/j.png"}
+    assert follows["text"]["body"] == "x" * 1_025
+
+
+def test_a_medium_that_is_no_link_is_sent_as_text() -> None:
+    (send,) = sends(Image("cid:1", "a picture"))
+    assert send["text"]["body"] == "a picture\ncid:1"
+
+
+def test_up_to_three_short_options_are_buttons_whose_press_comes_back_as_their_text() -> None:
+    (send,) = sends(Buttons("Which?", ("Red", "Green", " Red ", "b" * 20)))
+    interactive = send["interactive"]
+    assert (send["type"], interactive["type"], interactive["body"]) == ("interactive", "button", {"text": "Which?"})
+    assert [button["reply"] for button in interactive["action"]["buttons"]] == [
+        {"id": option, "title": option} for option in ("Red", "Green", "b" * 20)
+    ]
+
+
+@pytest.mark.parametrize("options", [("a", "b", "c", "d"), ("r" * 21, "b"), tuple("abcdefghij")])
+def test_more_or_longer_options_are_a_list(options: tuple[str, ...]) -> None:
+    (send,) = sends(Buttons("Which?", options))
+    action = send["interactive"]["action"]
+    assert (send["interactive"]["type"], action["button"]) == ("list", LIST_BUTTON)
+    assert [row["title"] for row in action["sections"][0]["rows"]] == list(options)
+
+
+@pytest.mark.parametrize("options", [tuple("abcdefghijk"), ("x" * 25,), ("  ",)])
+def test_what_is_too_much_for_a_list_is_text(options: tuple[str, ...]) -> None:
+    (send,) = sends(Buttons("Which?", options))
+    assert send["type"] == "text"
+    assert all(option.strip() in send["text"]["body"] for option in options)
+
+
+def test_the_text_over_buttons_may_be_longer_than_their_body() -> None:
+    first, last = sends(Buttons(f"{'a' * 1_000}\n\n{'b' * 1_000}", ("Yes", "No")))
+    assert first["text"]["body"].strip() == "a" * 1_000
+    assert last["interactive"]["body"]["text"] == "b" * 1_000
+
+
+def test_a_raw_part_is_sent_as_it_is_but_never_to_somebody_else() -> None:
+    (send,) = sends(Raw({"type": "location", "location": {"latitude": "1", "longitude": "2"}, "to": "1", "from": "2"}))
+    assert send["location"] == {"latitude": "1", "longitude": "2"}
+    assert (send["to"], send["from"]) == (ANA, NUMBER)
