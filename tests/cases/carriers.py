@@ -146,32 +146,6 @@ SIGNERS: dict[str, Callable[[bytes, int], dict[str, str]]] = {
 # --- payloads of channels that are not here yet, as generic messages ---
 
 
-def from_whatsapp(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each message of each change: text, or a location, whose coordinates stay numbers with a fraction."""
-    return [
-        {
-            "id": message["id"],
-            "conversation_id": f"{change['value']['metadata']['phone_number_id']}-{message['from']}",
-            "user_id": message["from"],
-            "sent_at": int(message["timestamp"]),
-            **_whatsapp_content(message),
-        }
-        for entry in body["entry"]
-        for change in entry["changes"]
-        for message in change["value"].get("messages", [])
-    ]
-
-
-def _whatsapp_content(message: dict[str, Any]) -> dict[str, Any]:
-    match message:
-        case {"type": "text", "text": {"body": text}}:
-            return {"text": text}
-        case {"type": "location", "location": {"latitude": latitude, "longitude": longitude, "name": name}}:
-            place = {"kind": "location", "url": f"geo:{latitude},{longitude}", "name": name}
-            return {"attachments": [place | {"latitude": latitude, "longitude": longitude}]}
-    raise NotImplementedError(f"carrying a WhatsApp message of type {message['type']}")
-
-
 def from_messenger(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Each messaging entry that holds a message; times are milliseconds."""
     return [
@@ -215,7 +189,6 @@ def from_twilio(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 CARRIED: dict[str, Callable[[dict[str, Any]], list[dict[str, Any]]]] = {
-    "whatsapp": from_whatsapp,
     "messenger": from_messenger,
     "slack": from_slack,
     "twilio": from_twilio,

@@ -2,7 +2,7 @@
 
 import threading
 
-from cases import expect_replies, expect_system, surroundings  # noqa: F401  # they register what they know
+from cases import expect_replies, expect_system, sending, surroundings  # noqa: F401  # they register what they know
 from cases.catalog import Case
 from cases.expectations import demand_all
 from cases.stage import Stage, Variant, ms

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from functools import partial
 from math import ceil
 
-from cases import carriers
 from cases.cloud import Cloud, promised
 from cases.configuration import faults_of
 from cases.stage import Stage, ms
@@ -211,7 +210,7 @@ def conversation_state(stage: Stage, told: Told) -> None:
 @step("key", "expires_at", "lease_until", "ttl")
 def store_item(stage: Stage, told: Told) -> None:
     """An item past its TTL that DynamoDB has not deleted yet: a turn with its state, or a row with a lease."""
-    conversation_id = whatsapp_conversation()
+    conversation_id = str(ConversationId("whatsapp", "200000000000001", "12025550111"))  # that of the record's webhook
     store = memory(stage)
     match told.given:
         case {"key": str(key), "expires_at": expires_at} if key.startswith("dedupe#"):
@@ -232,13 +231,6 @@ def store_item(stage: Stage, told: Told) -> None:
             )
         case other:
             raise NotImplementedError(f"item {other}")
-
-
-def whatsapp_conversation() -> str:
-    """The conversation that the records' WhatsApp messages are carried in."""
-    if carriers.is_here("whatsapp"):
-        return str(ConversationId("whatsapp", "200000000000001", "12025550111"))
-    return str(ConversationId("webhook", "shop", "200000000000001-12025550111"))
 
 
 # --- settings ---
