@@ -263,7 +263,7 @@ def connection() -> Iterator[Connection]:
         yield connect(REGION)
 
 
-@pytest.mark.parametrize(("machine", "programs"), [(RowSideBySide, 40), (ItemsSideBySide, 15)])
+@pytest.mark.parametrize(("machine", "programs"), [(RowSideBySide, 30), (ItemsSideBySide, 12)])
 def test_both_stores_go_through_the_same_programs_alike(
     connection: Connection, machine: type[SideBySide], programs: int
 ) -> None:
