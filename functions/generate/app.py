@@ -27,7 +27,7 @@ def handler(event: Any, context: Any) -> dict[str, Any]:
         for record in event["Records"]:
             try:
                 waking(record["body"], context.get_remaining_time_in_millis())
-            except Exception:  # one message's fault must not bring the others again
-                WIRING.observer.logger.exception("escaped")
+            except Exception as fault:  # noqa: BLE001  # one message's fault must not bring the others again
+                WIRING.observer.escaped(fault)
                 failures.append({"itemIdentifier": record["messageId"]})
         return {"batchItemFailures": failures}

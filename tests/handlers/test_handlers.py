@@ -25,7 +25,7 @@ from deployment import (
 from loopback import Say
 from rejoinder import gateway
 from rejoinder.observe.memory import MemoryObserver
-from rejoinder.ports import Response
+from rejoinder.ports import Permanent, Response, Transient
 from rejoinder.protocol.wakeups import ForReceived
 from rejoinder.run import run
 from rejoinder.settings import SettingsError
@@ -162,14 +162,19 @@ def test_an_event_that_is_no_wake_up_at_all_is_buried(deployment: Deployment, od
     assert len(deployment.dead_letters()) == 1
 
 
-def test_a_wake_up_that_cannot_be_handled_comes_back_alone(deployment: Deployment) -> None:
+def test_a_wake_up_that_cannot_be_handled_comes_back_alone(
+    deployment: Deployment, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Nothing can be buried nor armed: the queue must bring the unreadable one again, and Scheduler must know."""
     deployment.ingest(signed(event("webhook/text.json")))
     deployment.client("sqs").delete_queue(QueueUrl=deployment.urls["dead-letters"])
     batch = event("wakeup/sqs-batch.json")
     assert deployment.generate(batch) == {"batchItemFailures": [{"itemIdentifier": batch["Records"][1]["messageId"]}]}
     assert len(deployment.replies) == 1
-    with pytest.raises(Exception, match="dead-letters"):
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["escaped"] for line in lines if "_aws" in line and "escaped" in line] == [[1.0]]
+    assert any("Transient" in line.get("exception", "") for line in lines)
+    with pytest.raises(Transient, match="dead-letters"):
         deployment.generate({"v": 2})
 
 
@@ -286,7 +291,7 @@ def test_a_bot_that_cannot_be_loaded_stops_the_generator(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BOT", "no_such_bot:reply")
-    with pytest.raises(Exception, match="no_such_bot"):
+    with pytest.raises(Permanent, match="no_such_bot"):
         started("generate")
     started("ingest")
 

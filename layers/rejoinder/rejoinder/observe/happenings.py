@@ -29,6 +29,7 @@ HAPPENINGS: dict[str, str] = {
     # what somebody should know
     "account_gone": "error",
     "dead_lettered": "error",
+    "escaped": "error",
     "fallback": "error",
     "held": "error",
     "misconfigured": "error",

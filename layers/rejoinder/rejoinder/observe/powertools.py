@@ -18,14 +18,10 @@ NAMESPACE = "Rejoinder"
 
 
 class PowertoolsObserver:
-    """Implements `ports.Observer`.
-
-    Attributes:
-        logger: for what is no happening, such as the traceback of a fault of ours.
-    """
+    """Implements `ports.Observer`."""
 
     def __init__(self, service_name: str, log_level: str) -> None:
-        self.logger = Logger(service=service_name, level=log_level, location=None, utc=True)
+        self._logger = Logger(service=service_name, level=log_level, location=None, utc=True)
         self._metrics = Metrics(namespace=NAMESPACE, service=service_name)
 
     def happened(self, what: str, conversation_id: str = "", **fields: str | int | None) -> None:
@@ -33,20 +29,25 @@ class PowertoolsObserver:
         extra: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
         if conversation_id:
             extra["conversation_id"] = conversation_id
-        getattr(self.logger, HAPPENINGS.get(what, "error"))(what, extra=extra)
+        getattr(self._logger, HAPPENINGS.get(what, "error"))(what, extra=extra)
         self._metrics.add_metric(name=what, unit=MetricUnit.Count, value=1)
         for name, unit in GAUGES.items():
             if isinstance(value := fields.get(name), int):
                 self._metrics.add_metric(name=name, unit=unit, value=value)
 
+    def escaped(self, fault: Exception) -> None:
+        """Log and count a fault that no use case has an answer to, with its traceback."""
+        self.happened("escaped", reason=type(fault).__name__)
+        self._logger.error("traceback", exc_info=fault)
+
     @contextmanager
     def invocation(self, context: Any) -> Iterator[None]:
         """Name the invocation in every line of it, log what escapes it, and let its metrics go at its end."""
-        self.logger.append_keys(request_id=context.aws_request_id)
+        self._logger.append_keys(request_id=context.aws_request_id)
         try:
             yield
-        except Exception:
-            self.logger.exception("escaped")
+        except Exception as fault:
+            self.escaped(fault)
             raise
         finally:
             if self._metrics.metric_set:
