@@ -10,7 +10,7 @@ SAM := $(SAM_VENV)/bin/sam
 EVENT ?= events/telegram/text.json
 
 .DEFAULT_GOAL := help
-.PHONY: help dev test check format setup e2e-tools build deploy e2e invoke start-api docs clean
+.PHONY: help dev test check format setup e2e-tools build deploy e2e invoke start-api stop-emulator docs clean
 
 help: ## Print this help
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -61,11 +61,14 @@ deploy: build ## Deploy to the AWS account of your environment (ARGS='--config-e
 e2e: setup e2e-tools ## Deploy for real to an emulator of AWS on loopback, and test that, containers, kills and the browser
 	PYTHONPATH=tests $(BIN)/python -m e2e.emulator -- $(BIN)/python -m pytest -m e2e $(ARGS)
 
-invoke: setup build ## Run a function in a container on one stored event: make invoke EVENT=events/wakeup/sqs.json
+invoke: setup e2e-tools ## Run a function in a container on one stored event: make invoke EVENT=events/wakeup/sqs.json
 	@PYTHONPATH=tests $(BIN)/python -m e2e.local_aws invoke $(EVENT) $(ARGS)
 
-start-api: setup build ## Serve the ingest function in containers on http://127.0.0.1:3000, for real webhooks
+start-api: setup e2e-tools ## Serve the ingest function in containers on http://127.0.0.1:3000, for real webhooks
 	@PYTHONPATH=tests $(BIN)/python -m e2e.local_aws start-api $(ARGS)
+
+stop-emulator: setup ## End the emulator that `make invoke` or `make start-api` started
+	@PYTHONPATH=tests $(BIN)/python -m e2e.local_aws stop
 
 docs: setup ## Write the generated parts of docs/
 	$(BIN)/python docs/transition_table.py

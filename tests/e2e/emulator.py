@@ -41,13 +41,18 @@ class Emulator:
 
     Attributes:
         url: of its one port, for every service.
-        pid: its process; the processes of deployed functions are its children.
+        process: the emulator; the processes of deployed functions are its children.
         log: what it says, and what the deployed functions write to stderr.
     """
 
     url: str
-    pid: int
+    process: subprocess.Popen[bytes]
     log: Path
+
+    @property
+    def pid(self) -> int:
+        """Its process id, which is its process group's too."""
+        return self.process.pid
 
     def environment(self) -> dict[str, str]:
         """The environment in which an SDK or the SAM CLI talks to this emulator and to nothing else."""
@@ -103,7 +108,7 @@ def spawn(port: int, folder: Path) -> Emulator:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    emulator = Emulator(f"http://127.0.0.1:{port}", process.pid, log)
+    emulator = Emulator(f"http://127.0.0.1:{port}", process, log)
     give_up = time.monotonic() + START_S
     while not answers(emulator.url):
         if process.poll() is not None or time.monotonic() > give_up:
@@ -115,20 +120,11 @@ def spawn(port: int, folder: Path) -> Emulator:
 
 def stop(emulator: Emulator) -> None:
     """End the emulator and the functions it runs: everything in the process group that `spawn` made."""
-    for ending, patience_s in ((signal.SIGTERM, STOP_S), (signal.SIGKILL, STOP_S)):
-        try:
+    for ending in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(emulator.pid, ending)
-        except ProcessLookupError:
-            return
-        give_up = time.monotonic() + patience_s
-        while time.monotonic() < give_up:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(emulator.pid, os.WNOHANG)
-            try:
-                os.killpg(emulator.pid, 0)
-            except ProcessLookupError:
-                return
-            time.sleep(0.05)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            emulator.process.wait(STOP_S)
 
 
 @contextlib.contextmanager
