@@ -3,6 +3,7 @@
 A new channel is one function here that returns its `Subject`, and one line in `test_channels.py`.
 """
 
+import base64
 import hashlib
 import hmac
 import json
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from loopback import Say
-from rejoinder import gateway
+from rejoinder import gateway, notifications
 from rejoinder.channels.splitting import code_points, utf16_units
 from rejoinder.ports import Permanent, Request, Transient, UnknownOutcome
 
@@ -74,6 +75,11 @@ class Subject:
         """A request with a right proof."""
         headers = {"content-type": "application/json", **self.proof(body, at_ms)}
         return Request("POST", f"/webhooks/{self.name}/default", headers, body)
+
+    def bearing(self, request: Request, proof: str) -> Request:
+        """The request with another proof; an empty one: with none."""
+        headers = {name: value for name, value in request.headers.items() if name != self.proof_header}
+        return replace(request, headers=headers | ({self.proof_header: proof} if proof else {}))
 
     def event_names(self) -> list[str]:
         """The cases in `events/`."""
@@ -271,5 +277,85 @@ def whatsapp() -> Subject:
             Refusal(meta_error(403, 131031), Transient, ours=True),
             Refusal(meta_error(500, 131000), UnknownOutcome),
             Refusal(Say(200, b'{"messages": []}'), UnknownOutcome),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class TopicSubject(Subject):
+    """A channel whose requests are SNS's notifications, and whose proof is their topic."""
+
+    def request(self, body: bytes, at_ms: int = NOW_MS) -> Request:
+        """As SNS brings it: neither headers nor a path."""
+        return Request("POST", "", {}, body, topic_arn=SECRET)
+
+    def bearing(self, request: Request, proof: str) -> Request:
+        """The request from another topic."""
+        return replace(request, topic_arn=proof)
+
+    def event_request(self, case: str, at_ms: int = NOW_MS) -> Request:
+        """A stored notification, from the account's own topic."""
+        event = json.loads((EVENTS / self.name / f"{case}.json").read_text())
+        ((channel, request),) = notifications.read(event)
+        assert channel == self.name
+        return replace(request, topic_arn=SECRET)
+
+
+NUMBER_ARN = "arn:aws:social-messaging:eu-central-1:123456789012:phone-number-id/976c72a700aac43eaf573ae050example"
+
+
+def whatsapp_aws() -> Subject:
+    """AWS End User Messaging."""
+
+    def body(entry: Body) -> Body:
+        number = {"metaPhoneNumberId": "200000000000001", "arn": NUMBER_ARN}
+        return {
+            "context": {"MetaWabaIds": [], "MetaPhoneNumberIds": [number]},
+            "whatsAppWebhookEntry": json.dumps(entry),
+            "aws_account_id": "123456789012",
+            "messageId": "6d69f07a-c317-4278-9d5c-6a84078419ec",
+        }
+
+    def text_of(content: bytes) -> str:
+        """Of a rendered part, or of a call, which holds it in base64."""
+        call = json.loads(content)
+        payload = json.loads(base64.b64decode(call["message"])) if "message" in call else call
+        text: str = payload["text"]["body"]
+        return text
+
+    def error(status: int, code: str) -> Say:
+        return Say(status, json.dumps({"message": f"of {SECRET}"}).encode(), {"x-amzn-errortype": code})
+
+    return TopicSubject(
+        name="whatsapp_aws",
+        fields={"topic_arn": SECRET, "phone_number_arns": NUMBER_ARN},
+        api_field="endpoint_url",
+        proof=lambda body, at_ms: {},
+        proof_header="none",
+        signs=False,
+        ages=False,
+        body=lambda provider_id, text: body(whatsapp_entry(messages=[whatsapp_text(provider_id, text)])),
+        own=body(whatsapp_entry("smb_message_echoes", message_echoes=[whatsapp_text("1", "beep")])),
+        unknown=body(whatsapp_entry("hologram")),
+        text_of=text_of,
+        text_limit=4_096,
+        width=utf16_units,
+        accepted=Say(200, b'{"messageId": "wamid.OUT"}', {"content-type": "application/json"}),
+        refusals=(
+            Refusal(error(429, "ThrottledRequestException"), Transient),
+            Refusal(error(403, "AccessDeniedException"), Transient, ours=True),
+            Refusal(error(404, "ResourceNotFoundException"), Transient, ours=True),
+            Refusal(error(403, "InvalidSignatureException"), Transient, ours=True),
+            Refusal(error(400, "InvalidParametersException"), Permanent),
+            Refusal(error(400, "ValidationException"), Permanent),
+            Refusal(error(413, "RequestTooLong"), Permanent),
+            Refusal(Say(429), Transient),
+            Refusal(Say(302, headers={"Location": "http://127.0.0.1:9/"}), Transient, ours=True),
+            Refusal(error(500, "InternalServiceException"), UnknownOutcome),
+            Refusal(error(502, "DependencyException"), UnknownOutcome),
+            Refusal(Say(503, b"<html>"), UnknownOutcome),
+            Refusal(Say(200, b"<html>not JSON</html>"), UnknownOutcome),
+            Refusal(Say(cut="after request"), UnknownOutcome),
+            Refusal(Say(200, b'{"messageId": ', cut="in answer"), UnknownOutcome),
         ),
     )

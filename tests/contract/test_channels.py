@@ -1,6 +1,7 @@
 """The contract of `ports.Channel`: one suite, and each channel one line in `SUBJECTS`."""
 
 import json
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.channel_suite import NOW_MS, SECRET, Refusal, Subject, telegram, webhook, whatsapp
+from contract.channel_suite import NOW_MS, SECRET, Refusal, Subject, telegram, webhook, whatsapp, whatsapp_aws
 from loopback import closed_port, serving
 from rejoinder.channels import NAMES, channel_module, open_channel
 from rejoinder.ports import (
@@ -38,6 +39,7 @@ SUBJECTS = {
     "webhook": webhook(),
     "telegram": telegram(),
     "whatsapp": whatsapp(),
+    "whatsapp_aws": whatsapp_aws(),
 }
 
 each_channel = pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS.keys())
@@ -63,6 +65,15 @@ each_refusal = pytest.mark.parametrize(
         for number, refusal in enumerate(subject.refusals)
     ],
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def credentials() -> Iterator[None]:
+    """What a call of AWS's API is signed with."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "synthetic")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "synthetic")
+        yield
 
 
 def opened(subject: Subject, url: str = "http://127.0.0.1:9") -> Channel:
@@ -135,7 +146,7 @@ def test_the_proof_is_over_the_raw_bytes(subject: Subject) -> None:
 )
 def test_a_wrong_proof_is_refused_and_never_shown(subject: Subject, given: str) -> None:
     request = subject.request(written(subject))
-    request = replace(request, headers={**request.headers, subject.proof_header: given})
+    request = subject.bearing(request, given)
     with pytest.raises(Unverified) as refusal:
         opened(subject).verify(request, NOW_MS)
     assert refusal.value.status == 401
@@ -144,7 +155,7 @@ def test_a_wrong_proof_is_refused_and_never_shown(subject: Subject, given: str) 
 
 @each_channel
 def test_an_absent_proof_is_refused(subject: Subject) -> None:
-    request = replace(subject.request(written(subject)), headers={"content-type": "application/json"})
+    request = subject.bearing(subject.request(written(subject)), "")
     with pytest.raises(Unverified):
         opened(subject).verify(request, NOW_MS)
 

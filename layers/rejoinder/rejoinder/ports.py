@@ -101,6 +101,7 @@ class Request:
         via: the account's label in the URL.
     """
 
+        topic_arn: the SNS topic that it was published to; empty for all that comes over HTTP.
     method: str
     path: str
     headers: Mapping[str, str]
@@ -110,6 +111,7 @@ class Request:
     via: str = "default"
 
 
+    topic_arn: str = ""
 @dataclass(frozen=True, slots=True)
 class Response:
     """An answer to a webhook."""
