@@ -33,6 +33,10 @@ ACCOUNTS: dict[str, dict[str, str]] = {
     "webhook": {"secret": WEBHOOK_SECRET, "reply_url": "https://replies.example.test/", "account": "shop"},
     "telegram": {"secret": TELEGRAM_SECRET, "token": "5559999999:syn-token-syn-token-syn-token-syn"},
     "whatsapp": META_FIELDS,
+    "whatsapp_aws": {
+        "topic_arn": "arn:aws:sns:eu-central-1:123456789012:syn-topic",
+        "phone_number_arns": "arn:aws:social-messaging:eu-central-1:123456789012:phone-number-id/synexample",
+    },
     "messenger": META_FIELDS,
     "instagram": META_FIELDS,
 }
