@@ -20,8 +20,15 @@ from typing import Any
 from e2e import emulator
 from e2e.deployment import SECRET, build, client, sign
 from e2e.emulator import REGION, ROOT
-from e2e.runtimes import InvocationFailedError, bare, engine_runs, invoke_in_container, quiet_environment, sam_local
-from e2e.runtimes import within_reach
+from e2e.runtimes import (
+    InvocationFailedError,
+    bare,
+    engine_runs,
+    invoke_in_container,
+    quiet_environment,
+    sam_local,
+    within_reach,
+)
 from loopback import Loopback, Say, serving
 from rejoinder.stores.dynamodb.schema import table_definition
 

@@ -80,12 +80,16 @@ def template_with(variables: Mapping[str, str]) -> Path:
 def quiet_environment() -> dict[str, str]:
     """The environment of SAM CLI where it must not look for an account: each such look would take seconds."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    return kept | CREDENTIALS | {
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_ENDPOINT_URL_STS": "http://127.0.0.1:9",
-        "AWS_MAX_ATTEMPTS": "1",
-        "SAM_CLI_TELEMETRY": "0",
-    }
+    return (
+        kept
+        | CREDENTIALS
+        | {
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_ENDPOINT_URL_STS": "http://127.0.0.1:9",
+            "AWS_MAX_ATTEMPTS": "1",
+            "SAM_CLI_TELEMETRY": "0",
+        }
+    )
 
 
 def sam_local(subcommand: str, variables: Mapping[str, str], *arguments: str) -> list[str]:
@@ -170,7 +174,7 @@ def bare(function: str, variables: Mapping[str, str]) -> Iterator[Bare]:
         "AWS_LAMBDA_FUNCTION_TIMEOUT": str(TIMEOUT_S),
         **variables,
     }
-    command = [rie, "--log-level", "error", "--runtime-interface-emulator-address", address]
+    command: list[str | Path] = [rie, "--log-level", "error", "--runtime-interface-emulator-address", address]
     command += ["--runtime-api-address", api, python, "-m", "awslambdaric", "app.handler"]
     process = subprocess.Popen(command, cwd=folder, env=environment, stdout=sys.stderr, stdin=subprocess.DEVNULL)
     try:
