@@ -9,10 +9,13 @@ import pytest
 
 from rejoinder.ports import Store
 from rejoinder.protocol.conversation import (
+    Attachment,
     Lease,
+    Message,
     Row,
 )
 from rejoinder.protocol.outcomes import (
+    Amended,
     Claimed,
     Duplicate,
     Full,
@@ -22,6 +25,7 @@ from rejoinder.protocol.outcomes import (
     Renewed,
     Room,
     Settled,
+    Unamended,
     Undelivered,
 )
 from rejoinder.protocol.outcomes import Held as HeldByAnother
@@ -92,6 +96,54 @@ def test_overflow_counts_only_while_there_is_no_room(store: Store, given: Given)
     full = given.recorded(THREE)
     assert run(store.overflow(ANA)) == Overflowed(replace(full, overflowed=1))
     assert run(store.overflow(ANA)) == Overflowed(replace(full, overflowed=2))
+
+
+# --- amend ------------------------------------------------------------------------------------------------------------
+
+EDIT = Message(
+    TWO.id,
+    "not looked at",
+    "nor this",
+    0,
+    0,
+    text="now",
+    attachments=(Attachment("image", "https://x/i.png"),),
+    edited_at_ms=NOW + 900,
+)
+EDITED = replace(TWO, text=EDIT.text, attachments=EDIT.attachments, edited_at_ms=EDIT.edited_at_ms)
+
+
+def test_an_edit_replaces_what_is_said_and_nothing_else(store: Store, given: Given) -> None:
+    """Repeated, it changes nothing more."""
+    row = given.recorded(ONE, TWO, THREE)
+    for _ in range(2):
+        assert run(store.amend(ANA, 1, EDIT)) == Amended(replace(row, pending=(ONE, EDITED, THREE)))
+    later = replace(EDIT, text="", attachments=(), stored=True, edited_at_ms=NOW + 901)
+    stored = replace(TWO, text="", stored=True, edited_at_ms=NOW + 901)
+    assert run(store.amend(ANA, 1, later)) == Amended(replace(row, pending=(ONE, stored, THREE)))
+    assert run(store.read(ANA)) == replace(row, pending=(ONE, stored, THREE))
+
+
+def test_an_edit_elsewhere_than_its_message_changes_nothing(store: Store, given: Given) -> None:
+    assert run(store.amend(ANA, 0, EDIT)) == Unamended(Row())
+    row = given.recorded(ONE, TWO)
+    assert run(store.amend(ANA, 0, EDIT)) == Unamended(row)
+    assert run(store.amend(ANA, 2, EDIT)) == Unamended(row)
+    assert run(store.read(ANA)) == row
+
+
+def test_an_older_edit_does_not_replace_a_newer_one(store: Store, given: Given) -> None:
+    given.recorded(ONE, TWO)
+    row = run(store.amend(ANA, 1, EDIT)).row
+    assert run(store.amend(ANA, 1, replace(EDIT, text="before", edited_at_ms=NOW + 899))) == Unamended(row)
+
+
+def test_no_edit_replaces_what_a_holder_has_read(store: Store, given: Given) -> None:
+    """Not even under an expired lease, which has no part in the condition: its holder may still commit."""
+    row = given.claimed(ONE, TWO)
+    assert run(store.amend(ANA, 1, EDIT)) == Unamended(row)
+    released = run(store.release_failed(ANA, LEASE, DUE + 9_000)).row
+    assert run(store.amend(ANA, 1, EDIT)) == Amended(replace(released, pending=(ONE, EDITED)))
 
 
 # --- claim, resume, renew ---------------------------------------------------------------------------------------------

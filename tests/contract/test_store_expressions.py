@@ -27,6 +27,7 @@ CLAIMED = Row(received=100, pending=FULL, overflowed=3, answered_ids=tuple(bytes
 REPLY = Outbox("reply", ("part",), FULL, state="{}", token=7, refused_token=3)
 WRITES = [
     expressions.record("webhook:shop:ana", FULL[0], 1, TIMING),
+    expressions.amend(99, Message(FULL[99].id, "m99", "ana", 1, 2, text="", edited_at_ms=3)),
     expressions.overflow(TIMING),
     expressions.claim("ida", 1, TIMING),
     expressions.resume("ida", 1, TIMING),

@@ -43,6 +43,7 @@ WEIGHTED: list[tuple[int, str, list[st.SearchStrategy[Any]]]] = [
     # mostly forwards, a little backwards: the clocks of processes differ
     (1, "time_passes", [st.sampled_from([1, 99, TIMING.debounce_ms, TIMING.lease_ms - 1, -1, -250, -3_000])]),
     (5, "record", [st.sampled_from(NAMES), TEXTS]),
+    (2, "amend", [st.integers(0, 2), LIKELY, TEXTS, st.sampled_from([0, 1, 5])]),
     (1, "overflow", []),
     (5, "take", [BOTH_LOOKS, LIKELY]),
     (1, "take_again", [WHICH, BOTH_LOOKS, LIKELY]),
@@ -153,6 +154,13 @@ class RowSideBySide(SideBySide):
         self.now_ms += 7
         message = Message(message_id(name), name, "ana", self.now_ms - 5, self.now_ms, text=text)
         self.both("record", message, self.now_ms)
+
+    def amend(self, index: int, there: bool, text: str, edited_at_ms: int) -> None:
+        """Mostly at the place where the message is."""
+        known = self.row.pending[index : index + 1] if there else ()
+        name = known[0].provider_id if known else NAMES[index]
+        edit = Message(message_id(name), name, "x", 0, 0, text=text, stored=not text, edited_at_ms=edited_at_ms)
+        self.both("amend", index, edit)
 
     def overflow(self) -> None:
         self.both("overflow")

@@ -68,6 +68,7 @@ def test_the_other_numbers_the_choices_and_the_texts_are_read() -> None:
             "SEND_BUDGET_MS": "5000",
             "WAKE_LANE": "queue",
             "IN_DOUBT": "resend",
+            "LATE_EDITS": "answer",
             "LOG_LEVEL": "DEBUG",
             "BOT": "shop.desk:answer",
             "FALLBACK_REPLY": "Sorry,\nwe are looking into it.",
@@ -75,7 +76,7 @@ def test_the_other_numbers_the_choices_and_the_texts_are_read() -> None:
         },
         "ingest",
     )
-    assert settings.policy == Policy("resend", "Sorry,\nwe are looking into it.", 3)
+    assert settings.policy == Policy("resend", "Sorry,\nwe are looking into it.", 3, "answer")
     assert (settings.generation_ms, settings.send_budget_ms) == (20_000, 5_000)
     assert (settings.wake_lane, settings.log_level, settings.bot) == ("queue", "DEBUG", "shop.desk:answer")
     assert settings.service_name == "rejoinder-dev"

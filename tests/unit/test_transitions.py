@@ -27,6 +27,7 @@ from rejoinder.protocol.outcomes import (
     Renewed,
     Settled,
     Superseded,
+    Unamended,
     Undelivered,
 )
 from rejoinder.protocol.timing import Timing
@@ -200,7 +201,8 @@ class Programs(RuleBasedStateMachine):
 
     def step(self, outcome: object) -> None:
         assert isinstance(
-            outcome, Done | Duplicate | Full | NotDue | Held | Settled | Undelivered | Superseded | Owing | Lost
+            outcome,
+            Done | Unamended | Duplicate | Full | NotDue | Held | Settled | Undelivered | Superseded | Owing | Lost,
         )
         if not isinstance(outcome, Done) or outcome.repeated:
             assert outcome.row == self.row
@@ -208,6 +210,8 @@ class Programs(RuleBasedStateMachine):
         assert broken_step(self.row, outcome.row) == []
         if outcome.row.answered > self.row.answered:
             assert outcome.row.outbox is not None
+            covers = self.row.pending[: outcome.row.answered - self.row.answered]
+            assert outcome.row.outbox.messages == covers, "the bot was given other words than those that stood there"
             for covered in self.row.pending[: outcome.row.answered - self.row.answered]:
                 assert covered.provider_id not in self.replies, "a message was covered twice"
                 self.replies[covered.provider_id] = outcome.row.outbox.reply_id
@@ -225,6 +229,14 @@ class Programs(RuleBasedStateMachine):
             arrived = message(f"m{len(self.messages)}", self.now_ms)
             self.messages.append(arrived)
         self.step(transitions.record(self.row, CONVERSATION, arrived, self.now_ms, TIMING))
+
+    @rule(index=st.integers(0, 4), age_ms=st.sampled_from([0, 0, 0, 5_000]), twice=st.booleans())
+    def amend(self, index: int, age_ms: int, twice: bool) -> None:
+        standing = self.row.pending[index] if index < len(self.row.pending) else message("gone")
+        at_ms = self.now_ms - age_ms
+        for _ in range(2 if twice else 1):
+            edit = replace(standing, text=f"edited at {at_ms}", edited_at_ms=at_ms)
+            self.step(transitions.amend(self.row, index, edit))
 
     @rule(twice=st.booleans())
     def claim_or_resume(self, twice: bool) -> None:

@@ -8,8 +8,10 @@ from rejoinder.ports import (
     Channel,
     Channels,
     Clock,
+    Edited,
     Ignored,
     Inbound,
+    LateEdits,
     Malformed,
     Observer,
     Permanent,
@@ -25,7 +27,7 @@ from rejoinder.ports import (
 from rejoinder.protocol import wakeups
 from rejoinder.protocol.conversation import MAX_CONTENT_BYTES, Attachment, Message, content_of, take_content
 from rejoinder.protocol.identity import MAX_PROVIDER_ID_BYTES, message_id, report_key
-from rejoinder.protocol.outcomes import Duplicate, Full, Recorded, Room
+from rejoinder.protocol.outcomes import Amended, Duplicate, Full, Recorded, Room
 from rejoinder.protocol.timing import LATE_MS, Timing
 from rejoinder.protocol.unicode import valid
 
@@ -52,6 +54,7 @@ class Ingest:
     clock: Clock
     observer: Observer
     timing: Timing
+    late_edits: LateEdits = "ignore"
 
     async def __call__(self, channel_name: str, request: Request) -> Response:
         """Answer one webhook: 200 recorded, duplicate or ignored; else the status that `architecture.md` names.
@@ -120,6 +123,8 @@ class Ingest:
                     await self._report(event, now_ms)
                 case Inbound():
                     outcome = await self._one(event, request.via)
+                case Edited():
+                    outcome = await self._edit(event, request.via)
             outcomes[outcome] += 1
         return Response(200, json.dumps(outcomes, sort_keys=True))
 
@@ -156,6 +161,41 @@ class Ingest:
         if content is not None:
             await self.store.put_text(conversation_id, message.text_key, content, now_ms)
         return await self._record(conversation_id, message, content, now_ms)
+
+    async def _edit(self, edited: Edited, via: str) -> str:
+        """Let an edit replace a message that nobody has read yet; else it is what `late_edits` says.
+
+        An edit opens and moves no window, and needs no wake-up: the message that it changes has its own.
+        """
+        conversation_id = edited.now.conversation_id
+        edit = replace(cleaned(edited.now, via, self.clock.now_ms()), edited_at_ms=edited.edited_at_ms)
+        if not edit.text and not edit.attachments:
+            self.observer.happened("ignored", conversation_id, reason="edited to nothing")
+            return "ignored"
+        edit, content = take_content(edit)
+        if content is not None:
+            if len(content.encode()) > MAX_CONTENT_BYTES:
+                self.observer.happened("rejected", conversation_id, reason=f"contents over {MAX_CONTENT_BYTES} bytes")
+                return "rejected"
+            await self.store.put_text(conversation_id, edit.text_key, content, self.clock.now_ms())
+        index = 0  # a guess, right for the only message of a burst; a wrong one tells the right one
+        for _ in range(RECORD_TRIES):
+            answer = await self.store.amend(conversation_id, index, edit)
+            if isinstance(answer, Amended):
+                self.observer.happened("amended", conversation_id)
+                return "amended"
+            standing = next((message for message in answer.row.pending if message.id == edit.id), None)
+            if standing is not None and standing.edited_at_ms > edit.edited_at_ms:
+                self.observer.happened("duplicate", conversation_id, reason="an older edit")
+                return "duplicate"
+            if standing is None or answer.row.lease_owner is not None:
+                break
+            index = answer.row.pending.index(standing)
+        if self.late_edits == "answer":
+            anew = f"{edited.now.provider_id} edited {edited.edited_at_ms}"
+            return await self._one(replace(edited.now, provider_id=anew, sent_at_ms=edited.edited_at_ms), via)
+        self.observer.happened("ignored", conversation_id, reason="an edit of a message that was read already")
+        return "ignored"
 
     async def _record(self, conversation_id: str, message: Message, content: str | None, now_ms: int) -> str:
         for _ in range(RECORD_TRIES):

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 
 from rejoinder.protocol.conversation import Attachment, Held, Lease, Message, Outbox, Row, TurnRecord
 from rejoinder.protocol.outcomes import (
+    Amended,
     Claimed,
     Committed,
     Duplicate,
@@ -27,6 +28,7 @@ from rejoinder.protocol.outcomes import (
     Room,
     Settled,
     Superseded,
+    Unamended,
     Undelivered,
 )
 from rejoinder.protocol.outcomes import Held as HeldByAnother
@@ -99,9 +101,9 @@ class Request:
         host: the host that the sender saw.
         query: the raw query string, without `?`.
         via: the account's label in the URL.
+        topic_arn: the SNS topic that it was published to; empty for all that comes over HTTP.
     """
 
-        topic_arn: the SNS topic that it was published to; empty for all that comes over HTTP.
     method: str
     path: str
     headers: Mapping[str, str]
@@ -109,9 +111,9 @@ class Request:
     host: str = ""
     query: str = ""
     via: str = "default"
-
-
     topic_arn: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Response:
     """An answer to a webhook."""
@@ -144,6 +146,19 @@ class Inbound:
 
 
 @dataclass(frozen=True, slots=True)
+class Edited:
+    """A message that its sender has changed since.
+
+    Attributes:
+        now: the whole message as it is now, under its own id.
+        edited_at_ms: when it was changed.
+    """
+
+    now: Inbound
+    edited_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ignored:
     """An authentic event that is not for the bot: it leaves no trace but a count."""
 
@@ -171,7 +186,7 @@ class Reported:
     failure: str = ""
 
 
-Event = Inbound | Ignored | Rejected | Reported
+Event = Inbound | Edited | Ignored | Rejected | Reported
 
 # --- replies ----------------------------------------------------------------------------------------------------------
 
@@ -451,6 +466,9 @@ class Store(Protocol):
     async def record(self, conversation_id: str, message: Message, now_ms: int) -> Recorded | Duplicate | Full:
         """See `transitions.record`."""
 
+    async def amend(self, conversation_id: str, index: int, edit: Message) -> Amended | Unamended:
+        """See `transitions.amend`."""
+
     async def overflow(self, conversation_id: str) -> Overflowed | Room:
         """See `transitions.overflow`."""
 
@@ -530,6 +548,9 @@ class Store(Protocol):
         """Delete every item of the conversation; answers how many there were."""
 
 
+LateEdits = Literal["ignore", "answer"]
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What is not the protocol's to decide.
@@ -538,11 +559,13 @@ class Policy:
         in_doubt: `hold` never sends twice; `resend` never loses.
         fallback: said when every attempt failed; empty: silence.
         history_turns: how many earlier turns a bot is given.
+        late_edits: what an edit is that comes when its message was read already: nothing, or a new message.
     """
 
     in_doubt: Literal["hold", "resend"] = "hold"
     fallback: str = ""
     history_turns: int = 20
+    late_edits: LateEdits = "ignore"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal, cast
 
-from rejoinder.ports import Policy
+from rejoinder.ports import LateEdits, Policy
 from rejoinder.protocol.timing import BOUNDS, DAY_MS, Timing
 
 Function = Literal["ingest", "generate", "sweep"]
@@ -19,6 +19,7 @@ InDoubt = Literal["hold", "resend"]
 CHOICES: dict[str, tuple[str, ...]] = {
     "WAKE_LANE": ("both", "scheduler", "queue"),
     "IN_DOUBT": ("hold", "resend"),
+    "LATE_EDITS": ("ignore", "answer"),
     "LOG_LEVEL": ("INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"),
 }
 """What each may be; the first is the default."""
@@ -117,7 +118,10 @@ class Settings:
         reader = _Reader(environment)
         timing = Timing(**{name: reader.timing(name) for name in BOUNDS})
         policy = Policy(
-            cast("InDoubt", reader.choice("IN_DOUBT")), reader.text("FALLBACK_REPLY"), reader.number("HISTORY_TURNS")
+            cast("InDoubt", reader.choice("IN_DOUBT")),
+            reader.text("FALLBACK_REPLY"),
+            reader.number("HISTORY_TURNS"),
+            cast("LateEdits", reader.choice("LATE_EDITS")),
         )
         settings = cls(
             timing=timing,

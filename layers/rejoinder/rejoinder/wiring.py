@@ -133,6 +133,7 @@ class Wiring:
             self._clock,
             self.observer,
             self.settings.timing,
+            self.settings.policy.late_edits,
         )
 
     def waking(self, generator_arn: str) -> Waking:

@@ -88,7 +88,7 @@ class Deployment:
         )
         wake_ups: WakeUps = OneAtATime(self._armed, self._mutex, self._promised)
         observer = FeedObserver(feed, say)
-        self.ingest = Ingest(self.store, wake_ups, channels, clock, observer, self.timing)
+        self.ingest = Ingest(self.store, wake_ups, channels, clock, observer, self.timing, settings.policy.late_edits)
         self._outside = Outside(
             self.store, wake_ups, channels, self.bot, clock, SystemIds(), observer, self.timing, settings.policy
         )

@@ -11,6 +11,7 @@ HAPPENINGS: dict[str, str] = {
     "superseded": "info",
     "looked": "debug",
     # what a channel sends beside messages
+    "amended": "info",
     "duplicate": "info",
     "ignored": "debug",
     "rejected": "warning",

@@ -50,7 +50,8 @@ class Message:
         attachments: empty while `stored`.
         via: the account's label in our URL, by which its secrets are found again.
         address: where a reply goes, in the channel's own words.
-        stored: text and attachments are in the item `TEXT#<id>`, since they are long.
+        stored: text and attachments are in the item `TEXT#<text_key>`, since they are long.
+        edited_at_ms: when what stands here was written, by the provider, where it was edited; else 0.
     """
 
     id: bytes
@@ -65,11 +66,12 @@ class Message:
     via: str = "default"
     address: str = ""
     stored: bool = False
+    edited_at_ms: int = 0
 
     @property
     def text_key(self) -> str:
-        """The key of the item that holds long contents, after `TEXT#`."""
-        return self.id.hex()
+        """The key of the item that holds long contents, after `TEXT#`; each edit has its own, which replaces none."""
+        return f"{self.id.hex()}-{self.edited_at_ms}" if self.edited_at_ms else self.id.hex()
 
 
 @dataclass(frozen=True, slots=True)

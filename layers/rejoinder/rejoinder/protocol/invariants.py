@@ -60,10 +60,19 @@ def counters_never_decrease(before: Row, after: Row) -> str | None:
 def pending_keeps_its_order(before: Row, after: Row) -> str | None:
     """Invariant 6, first half: `pending` loses a prefix and gains at its end, and what is lost was answered."""
     dropped = after.answered - before.answered
-    kept = before.pending[dropped:]
-    if after.pending[: len(kept)] != kept:
+    kept = _ids(before)[dropped:]
+    if _ids(after)[: len(kept)] != kept:
         return f"{dropped} answered, but pending went from {_ids(before)} to {_ids(after)}"
     return None
+
+
+def what_was_read_stays(before: Row, after: Row) -> str | None:
+    """While somebody holds the row, no pending message says anything else: the holder has read it."""
+    if before.lease_owner is None:
+        return None
+    standing = {message.id: message for message in before.pending}
+    changed = [message.id.hex() for message in after.pending if standing.get(message.id, message) != message]
+    return f"{', '.join(changed)} changed under a holder" if changed else None
 
 
 def outbox_is_kept(before: Row, after: Row) -> str | None:
@@ -84,7 +93,12 @@ OF_A_ROW: tuple[RowCheck, ...] = (
     owed_is_indexed,
     counters_are_sound,
 )
-OF_A_STEP: tuple[StepCheck, ...] = (counters_never_decrease, pending_keeps_its_order, outbox_is_kept)
+OF_A_STEP: tuple[StepCheck, ...] = (
+    counters_never_decrease,
+    pending_keeps_its_order,
+    what_was_read_stays,
+    outbox_is_kept,
+)
 
 
 def broken(row: Row) -> list[str]:

@@ -35,6 +35,14 @@ class Full(Answered):
     """`record`: `pending` is at its bound."""
 
 
+class Amended(Done):
+    """`amend`: whoever answers the message next reads what it says now."""
+
+
+class Unamended(Answered):
+    """`amend`: it is not pending at that place, somebody has read it, or a newer edit stands there."""
+
+
 class Overflowed(Done):
     """`overflow`: the refused message is counted."""
 

@@ -14,6 +14,8 @@ something newer came, the reply leaves no trace: `release`, and the next holder 
 `progress` counts the parts that were sent; `finish` ends the turn. Where a holder dies, its lease runs out: before the
 commit the next `claim` generates anew, after it `resume` takes up the delivery, and never generates.
 
+`amend` replaces what a pending message says, where its sender has edited it; it moves no counter and no window.
+
 The DynamoDB store says each of these as one conditional write; a differential test makes the two agree. There, a failed
 condition may be the caller's own first attempt, whose answer was lost. So each function first recognises its own work
 in the row (`repeated`), and none does harm when it is applied twice.
@@ -24,6 +26,7 @@ from dataclasses import replace
 from rejoinder.protocol.conversation import Lease, Message, Outbox, Row
 from rejoinder.protocol.identity import owed_shard
 from rejoinder.protocol.outcomes import (
+    Amended,
     Claimed,
     Committed,
     Duplicate,
@@ -40,6 +43,7 @@ from rejoinder.protocol.outcomes import (
     Room,
     Settled,
     Superseded,
+    Unamended,
     Undelivered,
 )
 from rejoinder.protocol.timing import Timing, due_at_ms
@@ -91,6 +95,32 @@ def record(
             expires_at_s=expiry_s(now_ms, timing),
         )
     )
+
+
+def amend(row: Row, index: int, edit: Message) -> Amended | Unamended:
+    """Let an edit replace what a pending message says, as long as nobody can have read it.
+
+    Only where the row is unheld: a holder has read what was there, and its commit does not look at the words again.
+    Even an expired lease counts, since its holder may still commit.
+
+    Transition:
+        if: the message is pending at this place; no lease, not even an expired one; no newer edit stands there
+        then: its text, attachments and time of the edit
+
+    Args:
+        row: the row.
+        index: where in `pending` the caller has seen it, or guesses it.
+        edit: the message as it is now; of a stored one, the long contents are written before.
+    """
+    if row.lease_owner is not None or index >= len(row.pending):
+        return Unamended(row)
+    standing = row.pending[index]
+    if standing.id != edit.id or standing.edited_at_ms > edit.edited_at_ms:
+        return Unamended(row)
+    amended = replace(
+        standing, text=edit.text, attachments=edit.attachments, stored=edit.stored, edited_at_ms=edit.edited_at_ms
+    )
+    return Amended(replace(row, pending=(*row.pending[:index], amended, *row.pending[index + 1 :])))
 
 
 def overflow(row: Row, timing: Timing) -> Overflowed | Room:

@@ -205,7 +205,13 @@ class Timeline:
 
     def _start_ingest(self, channel: str, request: Request) -> None:
         ports = {name: SteppedPort(name) for name in ("store", "wake_ups", "channels")}
-        ingest = Ingest(**ports, clock=self.clock, observer=self.observer, timing=self.timing)
+        ingest = Ingest(
+            **ports,
+            clock=self.clock,
+            observer=self.observer,
+            timing=self.timing,
+            late_edits=self.policy.late_edits,
+        )
         self._start("ingest", ingest(channel, request), self.timing.ingest_timeout_ms)
 
     def _start_generate(self, wake_up: WakeUp) -> None:

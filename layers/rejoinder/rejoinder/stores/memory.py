@@ -15,6 +15,7 @@ from rejoinder.protocol.conversation import (
     with_contents,
 )
 from rejoinder.protocol.outcomes import (
+    Amended,
     Answered,
     Claimed,
     Committed,
@@ -32,6 +33,7 @@ from rejoinder.protocol.outcomes import (
     Room,
     Settled,
     Superseded,
+    Unamended,
     Undelivered,
 )
 from rejoinder.protocol.outcomes import Held as HeldByAnother
@@ -76,6 +78,10 @@ class MemoryStore:
         return self._apply(
             conversation_id, lambda row: transitions.record(row, conversation_id, message, now_ms, self.timing)
         )
+
+    async def amend(self, conversation_id: str, index: int, edit: Message) -> Amended | Unamended:
+        """See `transitions.amend`."""
+        return self._apply(conversation_id, lambda row: transitions.amend(row, index, edit))
 
     async def overflow(self, conversation_id: str) -> Overflowed | Room:
         """See `transitions.overflow`."""

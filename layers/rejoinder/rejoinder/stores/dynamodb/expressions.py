@@ -21,7 +21,7 @@ from rejoinder.protocol.conversation import Lease, Message, Outbox, Row
 from rejoinder.protocol.identity import owed_shard
 from rejoinder.protocol.timing import Timing
 from rejoinder.protocol.transitions import answered_ids_after, expiry_s
-from rejoinder.stores.dynamodb.schema import OutboxMap, RowItem
+from rejoinder.stores.dynamodb.schema import MessageMap, OutboxMap, RowItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,28 @@ def record(conversation_id: str, message: Message, now_ms: int, timing: Timing) 
             RowItem.owed_since_ms.set(RowItem.owed_since_ms | now_ms),
             RowItem.expires_at_s.set(expiry_s(now_ms, timing)),
         ],
+    )
+
+
+def amend(index: int, edit: Message) -> Write:
+    """AMEND: see `transitions.amend`."""
+
+    def field(name: str) -> Any:
+        return RowItem.pending[index][MessageMap.names[name][0]]
+
+    def put(name: str) -> Action:
+        action: Action = field(name).set(written(MessageMap.names[name][1], getattr(edit, name)))
+        return action
+
+    return Write(
+        "AMEND",
+        # it is pending, and at this place
+        (field("id") == written(MessageMap.names["id"][1], edit.id))
+        # nobody has read it; an expired lease's holder may still commit
+        & RowItem.lease_owner.does_not_exist()
+        # it was never edited, or not later than this
+        & (field("edited_at_ms").does_not_exist() | (field("edited_at_ms") <= edit.edited_at_ms)),
+        [put("text"), put("attachments"), put("stored"), put("edited_at_ms")],
     )
 
 

@@ -187,6 +187,7 @@ class MessageMap(FrozenMap[Message]):
         "via": ("v", UnicodeAttribute()),
         "address": ("d", UnicodeAttribute()),
         "stored": ("s", BooleanAttribute()),
+        "edited_at_ms": ("e", WholeNumber()),
     }
 
 

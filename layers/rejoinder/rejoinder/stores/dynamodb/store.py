@@ -25,6 +25,7 @@ from rejoinder.protocol.conversation import (
 )
 from rejoinder.protocol.identity import OWED_SHARDS
 from rejoinder.protocol.outcomes import (
+    Amended,
     Answered,
     Claimed,
     Committed,
@@ -42,6 +43,7 @@ from rejoinder.protocol.outcomes import (
     Room,
     Settled,
     Superseded,
+    Unamended,
     Undelivered,
 )
 from rejoinder.protocol.outcomes import Held as HeldByAnother
@@ -109,6 +111,15 @@ class DynamoDBStore:
             expressions.record(conversation_id, message, now_ms, self.timing),
             Recorded,
             lambda row: transitions.record(row, conversation_id, message, now_ms, self.timing),
+        )
+
+    async def amend(self, conversation_id: str, index: int, edit: Message) -> Amended | Unamended:
+        """See `transitions.amend`."""
+        return self._write(
+            conversation_id,
+            expressions.amend(index, edit),
+            Amended,
+            lambda row: transitions.amend(row, index, edit),
         )
 
     async def overflow(self, conversation_id: str) -> Overflowed | Room:
