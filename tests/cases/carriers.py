@@ -142,6 +142,7 @@ SIGNERS: dict[str, Callable[[bytes, int], dict[str, str]]] = {
     "webhook": lambda raw, now_ms: signature_headers(WEBHOOK_SECRET, raw, now_ms),
     "telegram": lambda _raw, _now_ms: {TELEGRAM_HEADER: TELEGRAM_SECRET},
     "whatsapp": meta_headers,
+    "whatsapp_aws": lambda _raw, _now_ms: {},  # its proof is a topic, and no case comes by one
     "messenger": meta_headers,
     "instagram": meta_headers,
 }
