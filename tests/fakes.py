@@ -15,7 +15,6 @@ from rejoinder.ports import (
     Policy,
     Replied,
     Reply,
-    Reported,
     Request,
     Response,
     Text,
@@ -69,7 +68,7 @@ class LinesChannel:
     sent: list[tuple[str, str, int]] = field(default_factory=list)
     answers: list[Exception | None] = field(default_factory=list)
     knows: bool | None = None
-    reports: list[Reported] = field(default_factory=list)
+    reports: list[Event] = field(default_factory=list)
     greeting: Response | None = None
     cannot_show: str | None = None
     typed: int = 0

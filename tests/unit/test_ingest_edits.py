@@ -1,0 +1,160 @@
+"""An edit replaces what nobody has read yet; one that comes later is what the deployment decided."""
+
+import json
+from dataclasses import replace
+
+from fakes import CONVERSATION, World
+from rejoinder.ports import Edited, Inbound, LateEdits, Request
+from rejoinder.protocol.conversation import INLINE_BYTES, MAX_CONTENT_BYTES, Attachment, Message
+from rejoinder.protocol.timing import Timing
+from rejoinder.run import run
+
+
+def edit(world: World, provider_id: str, text: str, at_ms: int = 1, *attachments: Attachment) -> dict[str, int]:
+    """Ana changes a message; answers ingest's counts."""
+    now = Inbound(CONVERSATION, provider_id, "ana", text, sent_at_ms=5, attachments=attachments)
+    world.channel.reports = [Edited(now, at_ms)]
+    response = run(world.ingest("lines", Request("POST", "/", {"x-proof": "yes"}, b"")))
+    assert response.status == 200
+    outcomes: dict[str, int] = json.loads(response.body)
+    return outcomes
+
+
+def answering_late_edits(timing: Timing | None = None) -> World:
+    world = World(timing)
+    late: LateEdits = "answer"
+    world.ingest = replace(world.ingest, late_edits=late)
+    return world
+
+
+def pending(world: World) -> tuple[Message, ...]:
+    return world.row.pending
+
+
+def test_an_edit_within_the_window_is_what_is_answered() -> None:
+    """It neither opens nor moves a window, counts nothing, and needs no wake-up."""
+    world = World()
+    for name in ("a", "b", "c"):
+        world.write(name)
+    before, armed = world.row, list(world.wake_ups.armed)
+    world.clock.ms += 500
+    assert edit(world, "b", "better") == {"amended": 1}
+    assert world.row == replace(before, pending=(before.pending[0], pending(world)[1], before.pending[2]))
+    assert world.wake_ups.armed == armed
+    world.settle()
+    assert world.channel.texts == ["re: a\nbetter\nc"]
+
+
+def test_a_redelivered_edit_changes_nothing_more() -> None:
+    world = World()
+    world.write("a")
+    assert edit(world, "a", "better", 7) == {"amended": 1}
+    before = world.row
+    assert edit(world, "a", "better", 7) == {"amended": 1}
+    assert world.row == before
+
+
+def test_of_two_edits_the_newer_one_stays_however_they_arrive() -> None:
+    world = World()
+    world.write("a")
+    assert edit(world, "a", "second", 8) == {"amended": 1}
+    assert edit(world, "a", "first", 7) == {"duplicate": 1}
+    assert pending(world)[0].text == "second"
+
+
+def test_a_redelivery_of_the_first_words_does_not_undo_an_edit() -> None:
+    world = World()
+    world.write("a")
+    edit(world, "a", "better")
+    world.clock.ms += 900
+    world.write("a")
+    assert [message.text for message in pending(world)] == ["better"]
+
+
+def test_an_edit_while_the_bot_is_at_work_is_too_late() -> None:
+    """The holder has read the first words, and answers them."""
+    world = World()
+    seen: list[dict[str, int]] = []
+    world.bot.meanwhile = lambda: seen.append(edit(world, "a", "better"))
+    world.write("a")
+    world.settle()
+    assert seen == [{"ignored": 1}]
+    assert world.channel.texts == ["re: a"]
+    assert world.row.received == 1
+
+
+def test_an_edit_after_the_answer_is_ignored_by_default() -> None:
+    world = World()
+    world.write("a")
+    world.settle()
+    before = world.row
+    assert edit(world, "a", "better") == {"ignored": 1}
+    assert world.row == before
+    world.settle()
+    assert world.channel.texts == ["re: a"]
+
+
+def test_an_edit_of_what_was_never_seen_is_ignored() -> None:
+    world = World()
+    assert edit(world, "never", "better") == {"ignored": 1}
+    assert world.store.rows == {}
+
+
+def test_a_late_edit_may_be_a_message_of_its_own() -> None:
+    """Once for each edit, whenever it is redelivered."""
+    world = answering_late_edits()
+    world.write("a")
+    world.settle()
+    edited_at_ms = world.clock.ms
+    for _ in range(2):
+        edit(world, "a", "better", edited_at_ms)
+        world.settle()
+    assert world.channel.texts == ["re: a", "re: better"]
+
+
+def test_where_late_edits_are_answered_one_within_the_window_still_replaces() -> None:
+    world = answering_late_edits()
+    world.write("a")
+    assert edit(world, "a", "second", 8) == {"amended": 1}
+    assert edit(world, "a", "first", 7) == {"duplicate": 1}
+    world.settle()
+    assert world.channel.texts == ["re: second"]
+
+
+def test_an_edit_to_nothing_is_ignored() -> None:
+    world = World()
+    world.write("a")
+    assert edit(world, "a", " \n") == {"ignored": 1}
+    assert pending(world)[0].text == "a"
+
+
+def test_a_long_edit_is_an_item_of_its_own_beside_the_first_words() -> None:
+    """The history of a reply to the first words must not change afterwards, so that their item stays as it is."""
+    world = World()
+    first, second = "x" * (INLINE_BYTES * 2), "y" * (INLINE_BYTES * 2)
+    world.write("a", first)
+    world.bot.meanwhile = lambda: edit(world, "a", second, 9)
+    world.settle()
+    assert world.channel.texts == [f"re: {first}"]
+    (turn,) = run(world.store.history(CONVERSATION, 5, world.clock.ms))
+    assert [message.text for message in turn.messages] == [first]
+    world.bot.meanwhile = lambda: None
+    world.write("b", first)
+    assert edit(world, "b", second, 9) == {"amended": 1}
+    world.settle()
+    assert world.channel.texts[1:] == [f"re: {second}"]
+
+
+def test_an_edit_may_bring_other_attachments() -> None:
+    world = World()
+    world.write("a")
+    photo = Attachment("image", "PH2")
+    assert edit(world, "a", "see", 3, photo) == {"amended": 1}
+    assert pending(world)[0].attachments == (photo,)
+
+
+def test_an_edit_that_no_item_could_hold_is_rejected() -> None:
+    world = World()
+    world.write("a")
+    assert edit(world, "a", "\x01" * (MAX_CONTENT_BYTES // 6)) == {"rejected": 1}
+    assert pending(world)[0].text == "a"
