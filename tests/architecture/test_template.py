@@ -114,7 +114,8 @@ def test_the_time_outs_that_the_protocol_counts_on_are_the_real_ones() -> None:
 
 
 def test_the_queues_keep_a_wake_up_as_long_as_the_protocol_reckons() -> None:
-    seconds = [queue["Properties"]["MessageRetentionPeriod"] for queue in resources("AWS::SQS::Queue").values()]
+    queues = resources("AWS::SQS::Queue")
+    seconds = [queues[name]["Properties"]["MessageRetentionPeriod"] for name in ("WakeUpQueue", "DeadLetterQueue")]
     assert sum(seconds) * 1_000 == LONGEST_WAKE_UP_MS
     redrive = template()["Resources"]["WakeUpQueue"]["Properties"]["RedrivePolicy"]
     assert redrive["deadLetterTargetArn"] == {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]}
@@ -209,6 +210,24 @@ def test_each_alarm_watches_a_metric_that_there_is() -> None:
     assert any(alarm["MetricName"] == "ApproximateNumberOfMessagesVisible" for alarm in alarms.values())
     watched = [alarm["Dimensions"][0]["Value"] for alarm in alarms.values() if alarm["MetricName"] == "Errors"]
     assert sorted(entry["Ref"] for entry in watched) == ["GenerateFunction", "IngestFunction", "SweepFunction"]
+
+
+def test_the_whatsapp_topic_adds_itself_its_numbers_and_a_place_for_what_is_not_taken() -> None:
+    """By one parameter: without it none of this is there. Only that topic may invoke ingest as SNS."""
+    mine = {name: entry for name, entry in template()["Resources"].items() if name.startswith("WhatsApp")}
+    assert {entry["Condition"] for entry in mine.values()} == {"HasWhatsAppTopic"}
+    permission = mine["WhatsAppPermission"]["Properties"]
+    assert (permission["Principal"], permission["SourceArn"]) == ("sns.amazonaws.com", {"Ref": "WhatsAppTopicArn"})
+    assert mine["WhatsAppSubscription"]["Properties"]["TopicArn"] == permission["SourceArn"]
+    (sending,) = mine["WhatsAppSendPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    assert sending["Action"] == "social-messaging:SendWhatsAppMessage"
+    assert sending["Resource"] == {"Ref": "WhatsAppNumberArns"}
+    invocations = mine["WhatsAppInvocations"]["Properties"]
+    kept = {"Fn::GetAtt": ["WhatsAppUntakenQueue", "Arn"]}
+    assert invocations["FunctionName"] == permission["FunctionName"] == {"Ref": "IngestFunction"}
+    assert invocations["DestinationConfig"] == {"OnFailure": {"Destination": kept}}
+    (keeping,) = mine["WhatsAppKeepPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    assert (keeping["Action"], keeping["Resource"]) == ("sqs:SendMessage", kept)
 
 
 def test_the_webhooks_route_and_address_are_those_that_the_code_reads() -> None:

@@ -16,9 +16,9 @@ CHANNELS = {"whatsAppWebhookEntry": "whatsapp_aws"}
 def are(event: object) -> bool:
     """Whether a function was invoked by SNS; API Gateway's events have no records."""
     records = event.get("Records") if isinstance(event, Mapping) else None
-    return isinstance(records, list) and all(
-        isinstance(record, Mapping) and record.get("EventSource") == "aws:sns" for record in records
-    )
+    if not isinstance(records, list) or not records:
+        return False
+    return all(isinstance(record, Mapping) and record.get("EventSource") == "aws:sns" for record in records)
 
 
 def read(event: Mapping[str, list[Mapping[str, object]]]) -> list[tuple[str, Request]]:
