@@ -226,7 +226,9 @@ def test_the_state_is_kept_with_silence_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [{1, 2}, object(), float("nan"), float("inf"), b"bytes", (1, 2), {1: "a"}, "\ud800"], ids=repr
+    "value",
+    [{1, 2}, object(), float("nan"), float("inf"), b"bytes", (1, 2), {1: "a"}, "\ud800"],
+    ids=["set", "object", "nan", "inf", "bytes", "tuple", "int key", "lone surrogate"],
 )
 def test_a_state_that_would_not_come_back_fails(value: object) -> None:
     failed = result_of(changing(lambda state: state.update(x=value)))
