@@ -1,4 +1,7 @@
-"""WhatsApp through an SNS topic: the real handlers, and the real SDK against a loopback server that answers for AWS."""
+"""WhatsApp's two ways in through the real handlers: Meta's check of the webhook, and an SNS topic.
+
+Out by the topic's way goes the real SDK, against a loopback server that answers for AWS.
+"""
 
 import base64
 import json
@@ -30,6 +33,29 @@ def keep_account(deployment: Deployment, **changes: str) -> None:
     deployment.client("ssm").put_parameter(
         Name="/rejoinder/dev/whatsapp_aws/default", Value=json.dumps(fields), Type="SecureString", Overwrite=True
     )
+
+
+def check(deployment: Deployment, query: str) -> dict[str, Any]:
+    """Meta's GET when somebody enters the callback URL."""
+    fields = {"app_secret": "s", "verify_token": "syn verify", "access_token": "t"}
+    deployment.client("ssm").put_parameter(
+        Name="/rejoinder/dev/whatsapp/default", Value=json.dumps(fields), Type="SecureString", Overwrite=True
+    )
+    webhook = event("whatsapp/text.json") | {"rawQueryString": query, "body": None}
+    webhook["requestContext"]["http"]["method"] = "GET"
+    return deployment.ingest(webhook)
+
+
+def test_metas_check_of_the_webhook_gets_its_challenge_back(deployment: Deployment) -> None:
+    answer = check(deployment, "hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token=syn%20verify")
+    assert (answer["statusCode"], answer["body"]) == (200, "1158201444")
+    assert answer["headers"]["content-type"] == "text/plain"
+
+
+def test_metas_check_with_another_verify_token_is_a_403(deployment: Deployment) -> None:
+    answer = check(deployment, "hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token=other")
+    assert answer["statusCode"] == 403
+    assert "1158201444" not in answer["body"]
 
 
 def calls(deployment: Deployment) -> list[dict[str, Any]]:
