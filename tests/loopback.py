@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ class Say:
     Attributes:
         cut: end the connection when the request is read, or in mid-answer.
         chunks: send the body chunked, in these pieces, instead of `body`.
+        after_s: think so long before the answer.
         stall_until: wait for this before the answer ends.
     """
 
@@ -25,6 +27,7 @@ class Say:
     cut: Literal["after request", "in answer", "no"] = "no"
     chunks: tuple[bytes, ...] = ()
     stall_until: threading.Event | None = None
+    after_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ def serving(*answers: Say) -> Iterator[Loopback]:
             headers = {name.lower(): value for name, value in self.headers.items()}
             loopback.received.append(Received(self.path, headers, body))
             say = loopback.next_answer()
+            time.sleep(say.after_s)
             self.close_connection = True
             if say.cut == "after request":
                 self.connection.shutdown(socket.SHUT_RDWR)

@@ -39,6 +39,9 @@ PORT_VARIABLE = "EMULATOR_PORT"
 DEFAULT_PORT = 4566
 """Where ministack listens by itself."""
 
+VISIBILITY_S = "720"
+"""As the template has it: what dies with its generator does not come back while somebody watches."""
+
 ROLE = "arn:aws:iam::000000000000:role/rejoinder-local"
 ACCEPTED = Say(body=b'{"ok": true, "result": {"message_id": 1}}', headers={"content-type": "application/json"})
 """What both Telegram and the receiver of the channel `webhook` say to a reply they take."""
@@ -84,7 +87,8 @@ def resources(url: str, replies_url: str) -> dict[str, str]:
         dynamodb.create_table(**table_definition(TABLE))
     sqs = client("sqs", url)
     queue, dead_letters = (
-        sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("rejoinder-local", "rejoinder-local-dead")
+        sqs.create_queue(QueueName=name, Attributes={"VisibilityTimeout": VISIBILITY_S})["QueueUrl"]
+        for name in ("rejoinder-local", "rejoinder-local-dead")
     )
     accounts = {
         "webhook": {"secret": SECRET, "reply_url": f"{replies_url}/replies"},
@@ -106,7 +110,7 @@ def resources(url: str, replies_url: str) -> dict[str, str]:
         "WAKE_LANE": "queue",  # a schedule would invoke a generator that is deployed
         "SERVICE_NAME": "rejoinder-local",
         "GENERATE_TIMEOUT_MS": "120000",
-        "VISIBILITY_MS": "720000",
+        "VISIBILITY_MS": f"{VISIBILITY_S}000",
         "INGEST_TIMEOUT_MS": "10000",
     }
 
