@@ -1,8 +1,13 @@
-"""What every run of the tests prints. Not beside the cases: with xdist, only this file is loaded in front."""
+"""What every run of the tests shares. The summary is not beside the cases: with xdist, only this file is loaded first."""
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from cases import summary
+
+# a machine under load is slow, and that is no fault of the code: time is never what a test asserts
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

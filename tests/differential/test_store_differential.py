@@ -4,13 +4,14 @@ Each step is one call to both. They must give the same answer with the same row,
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from json import dumps
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from pynamodb.connection.base import Connection
@@ -25,6 +26,7 @@ from rejoinder.stores.dynamodb.schema import ROW, row_of
 from rejoinder.stores.dynamodb.table import connect
 from rejoinder.stores.memory import MemoryStore
 from serialised_moto import REGION, fresh_store, serialised_moto
+from store_suite import running_emulator
 
 ANA = "webhook:shop:ana"
 TIMING = Timing(max_pending=3, max_answered_ids=3)
@@ -265,10 +267,16 @@ class ItemsSideBySide(SideBySide):
         self.both("was_answered", message_id(name), STARTED_MS + turns * 30_000)
 
 
-@pytest.fixture(scope="module")
-def connection() -> Iterator[Connection]:
+@contextmanager
+def moto() -> Iterator[Connection]:
     with serialised_moto():
         yield connect(REGION)
+
+
+@pytest.fixture(scope="module", params=[moto, pytest.param(running_emulator, marks=pytest.mark.e2e)])
+def connection(request: pytest.FixtureRequest) -> Iterator[Connection]:
+    with request.param() as connection:
+        yield connection
 
 
 @pytest.mark.parametrize(("machine", "programs"), [(RowSideBySide, 30), (ItemsSideBySide, 12)])
@@ -281,7 +289,5 @@ def test_both_stores_go_through_the_same_programs_alike(
 
     run_state_machine_as_test(
         OverThisConnection,
-        settings=settings(
-            max_examples=programs, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-        ),
+        settings=settings(max_examples=programs, stateful_step_count=30),
     )

@@ -296,7 +296,7 @@ class Programs(RuleBasedStateMachine):
 
 
 TestPrograms = Programs.TestCase
-TestPrograms.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestPrograms.settings = settings(max_examples=150, stateful_step_count=40)
 
 
 @given(st.integers(0, 4), st.integers(0, 4))
