@@ -281,6 +281,53 @@ def whatsapp() -> Subject:
     )
 
 
+def messenger() -> Subject:
+    """A page."""
+    return messaging("messenger", "page", "300000000000001", 2_000, utf16_units)
+
+
+def instagram() -> Subject:
+    """An Instagram account, whose texts are measured in bytes."""
+    return messaging("instagram", "instagram", "500000000000001", 1_000, lambda character: len(character.encode()))
+
+
+def messaging(name: str, kind: str, account: str, text_limit: int, width: Callable[[str], int]) -> Subject:
+    """What Messenger and Instagram share."""
+
+    def envelope(sender: str, recipient: str, **what: Any) -> Body:
+        event = {"sender": {"id": sender}, "recipient": {"id": recipient}, "timestamp": NOW_MS, **what}
+        return {"object": kind, "entry": [{"id": account, "time": NOW_MS, "messaging": [event]}]}
+
+    person = "400000000000001"
+    echo = {"mid": "1", "text": "beep", "is_echo": True, "app_id": 700000000000001}
+    return Subject(
+        name=name,
+        fields=META_FIELDS,
+        api_field="api_url",
+        proof=meta_proof,
+        proof_header="x-hub-signature-256",
+        signs=True,
+        ages=False,
+        body=lambda provider_id, text: envelope(person, account, message={"mid": provider_id, "text": text}),
+        own=envelope(account, person, message=echo),
+        unknown=envelope(person, account, hologram={"id": 1}),
+        text_of=lambda content: json.loads(content)["message"]["text"],
+        text_limit=text_limit,
+        width=width,
+        accepted=Say(200, b'{"recipient_id": "400000000000001", "message_id": "m_OUT"}'),
+        refusals=(
+            *META_REFUSALS,
+            Refusal(meta_error(400, 10, 2018278), Permanent),
+            Refusal(meta_error(403, 10, 2534022), Permanent),
+            Refusal(meta_error(400, 551, 1545041), Permanent),
+            Refusal(meta_error(400, 100, 2018001), Permanent),
+            Refusal(meta_error(400, 1200), Transient),
+            Refusal(meta_error(400, 32), Transient),
+            Refusal(Say(200, b'{"recipient_id": "400000000000001"}'), UnknownOutcome),
+        ),
+    )
+
+
 @dataclass(frozen=True)
 class TopicSubject(Subject):
     """A channel whose requests are SNS's notifications, and whose proof is their topic."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from contract.channel_suite import NOW_MS, Subject, telegram, webhook
+from contract.channel_suite import NOW_MS, Subject, instagram, messenger, telegram, webhook
 from fakes import ManualClock, World
 from rejoinder.bots.function import FunctionBot
 from rejoinder.channels import open_channel
@@ -18,14 +18,34 @@ from rejoinder.run import run
 from rejoinder.stores.memory import MemoryStore
 from rejoinder.wakeups.memory import MemoryWakeUps
 
-IGNORED = {
-    "webhook": {"empty", "from-bot", "other-type"},
-    "telegram": {
-        "from-bot", "linked-channel", "joined", "pinned", "migrated", "edited", "channel-post", "callback-query",
-        "reaction", "blocked", "unknown-update", "unknown-content",
+
+def ignored(cases: str) -> dict[str, dict[str, int]]:
+    return {case: {"ignored": 1} for case in cases.split()}
+
+
+NOT_ONE_MESSAGE: dict[str, dict[str, dict[str, int]]] = {
+    "webhook": ignored("empty from-bot other-type") | {"batch": {"recorded": 3, "rejected": 1}},
+    "telegram": ignored(
+        "from-bot linked-channel joined pinned migrated edited edited-location inline-press channel-post reaction "
+        "blocked unknown-update unknown-content"
+    ),
+    "messenger": ignored("echo read reaction referral edited standby unknown-event delivery optin feed")
+    | {
+        "echo-of-our-send": {"reported": 1},
+        "batch": {"recorded": 3},
+        "batch-with-a-bad-one": {"recorded": 2, "rejected": 1},
     },
-}  # fmt: skip
-SUBJECTS = (webhook(), telegram())
+    "instagram": ignored(
+        "echo read reaction referral edited standby unknown-event deleted deleted-as-text to-itself comment"
+    )
+    | {
+        "batch": {"recorded": 3},
+        "batch-with-a-bad-one": {"recorded": 2, "rejected": 1},
+    },
+}
+"""The stored events that are not read as one message, and what they come to."""
+
+SUBJECTS = (webhook(), telegram(), messenger(), instagram())
 
 
 @dataclass
@@ -75,16 +95,16 @@ class Endpoint:
 )
 def test_each_stored_event_is_recorded_once_or_ignored_without_a_trace(subject: Subject, case: str) -> None:
     endpoint = Endpoint(subject)
-    outcomes = endpoint.receive(subject.event_request(case))
-    if case in IGNORED[subject.name]:
-        assert outcomes == {"ignored": 1}
+    expected = NOT_ONE_MESSAGE[subject.name].get(case, {"recorded": 1})
+    assert endpoint.receive(subject.event_request(case)) == expected
+    assert len(endpoint.messages) == expected.get("recorded", 0)
+    if "recorded" not in expected:
         assert not endpoint.store.rows
         return
-    assert outcomes == ({"recorded": 3, "rejected": 1} if case == "batch" else {"recorded": 1})
     endpoint.clock.ms += 1_000
-    again = endpoint.receive(subject.event_request(case))
-    assert again == ({"duplicate": 3, "rejected": 1} if case == "batch" else {"duplicate": 1})
-    assert len(endpoint.messages) == outcomes["recorded"]
+    again = {"duplicate" if outcome == "recorded" else outcome: count for outcome, count in expected.items()}
+    assert endpoint.receive(subject.event_request(case)) == again
+    assert len(endpoint.messages) == expected["recorded"]
 
 
 def test_what_an_attachment_says_is_kept_as_valid_unicode() -> None:

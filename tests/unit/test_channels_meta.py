@@ -48,7 +48,7 @@ def fault(code: int, subcode: int | None = None, status: int = 400, message: str
     return meta.fault(status, {"error": error | ({"error_subcode": subcode} if subcode else {})})
 
 
-@pytest.mark.parametrize(("code", "subcode"), [(131047, None), (10, 2018278), (10, 2018065)])
+@pytest.mark.parametrize(("code", "subcode"), [(131047, None), (10, 2018278), (10, 2018065), (10, 2534022)])
 def test_a_closed_window_is_final_and_says_so(code: int, subcode: int | None) -> None:
     """Field case FC-127: to try again cannot help."""
     found = fault(code, subcode)

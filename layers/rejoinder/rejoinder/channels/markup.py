@@ -47,6 +47,28 @@ WHATSAPP = Dialect(
 )
 """WhatsApp Help Center, "How to format your messages"."""
 
+PLAIN = Dialect(
+    bold=("", ""),
+    italic=("", ""),
+    strike=("", ""),
+    code=("", ""),
+    fence=("", ""),
+    link="{text} ({url})",
+)
+"""For a channel without markup: the words alone."""
+
+TELEGRAM = Dialect(
+    bold=("<b>", "</b>"),
+    italic=("<i>", "</i>"),
+    strike=("<s>", "</s>"),
+    code=("<code>", "</code>"),
+    fence=("<pre>", "</pre>"),
+    link='<a href="{url}">{text}</a>',
+    quote="&gt; ",
+    escapes={"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"},
+)
+"""Telegram Bot API, "Formatting options", HTML style."""
+
 _BLOCK = re.compile(
     r"(?P<indent>[ \t]*)"
     r"(?:#{1,6}[ \t]+(?P<heading>\S.*?)(?:[ \t]+#+)?[ \t]*|[*+-][ \t]+(?P<entry>.*)|>[ \t]?(?P<quoted>.*))"

@@ -74,12 +74,13 @@ ERRORS: dict[tuple[int, int | None], Action] = {
     # the person cannot or does not want to be written to
     (10, 2018065): "final",
     (10, 2018278): "final",
+    (10, 2534022): "final",
     (200, 1545041): "final",
     (131047, None): "final",
 }
 """What an error asks for, by code and subcode. 200 to 299 are permissions; what is not here is final."""
 
-WINDOW_CLOSED = frozenset({(10, 2018065), (10, 2018278), (131047, None)})
+WINDOW_CLOSED = frozenset({(10, 2018065), (10, 2018278), (10, 2534022), (131047, None)})
 """Free text is allowed for 24 hours after the person's last message."""
 
 PAUSES_MS = {131056: 6_000}

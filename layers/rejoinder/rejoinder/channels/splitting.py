@@ -40,6 +40,11 @@ def utf16_units(character: str) -> int:
     return 2 if character > "\uffff" else 1
 
 
+def utf8_bytes(character: str) -> int:
+    """Count a character as Instagram does: bytes of UTF-8; a lone surrogate as the replacement that it becomes."""
+    return 3 if "\ud800" <= character <= "\udfff" else len(character.encode())
+
+
 def split(text: str, limit: int, width: Callable[[str], int] = code_points) -> list[str]:
     """Split a text into pieces of at most `limit` units.
 

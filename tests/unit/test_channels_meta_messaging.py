@@ -1,0 +1,399 @@
+"""Messenger and Instagram: what each stored event is read as, and which requests a reply becomes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loopback import Say, serving
+from rejoinder import gateway
+from rejoinder.channels import instagram, messenger
+from rejoinder.channels.meta_messaging import MessagingChannel
+from rejoinder.channels.meta_messaging_contents import MAX_ATTACHMENTS, UNSUPPORTED
+from rejoinder.ports import (
+    Buttons,
+    Edited,
+    Event,
+    File,
+    Ignored,
+    Image,
+    Inbound,
+    Part,
+    Permanent,
+    Raw,
+    Rejected,
+    Reply,
+    Reported,
+    Request,
+    Text,
+    UnknownOutcome,
+)
+from rejoinder.protocol.conversation import Attachment, Message
+from rejoinder.protocol.identity import message_id
+from rejoinder.run import run
+
+EVENTS = Path(__file__).parents[2] / "events"
+NOW_MS = 1_790_000_000_000
+PAGE, ANA = "300000000000001", "400000000000001"
+FIELDS = {"app_secret": "app-secret", "verify_token": "verify", "access_token": "EAAB-token"}
+REPLY_ID = "0123456789abcdef0123456789abcdef"
+OK = Say(200, b'{"recipient_id": "400000000000001", "message_id": "m_OUT"}')
+each_channel = pytest.mark.parametrize("name", ["messenger", "instagram"])
+
+
+def channel(name: str = "messenger", url: str = "http://127.0.0.1:9", **fields: str) -> MessagingChannel:
+    given = {**FIELDS, "api_url": url, **fields}
+    if name == "instagram":
+        return instagram.from_fields("default", given)
+    return messenger.from_fields("default", given)
+
+
+def read_all(name: str, case: str, **fields: str) -> list[Event]:
+    _, request = gateway.read(json.loads((EVENTS / name / f"{case}.json").read_text()))
+    return list(channel(name, **fields).parse(request, NOW_MS))
+
+
+def read(name: str, case: str, **fields: str) -> Any:
+    (event,) = read_all(name, case, **fields)
+    return event
+
+
+def parse(*events: object, name: str = "messenger", **fields: str) -> list[Event]:
+    kind = {"messenger": "page", "instagram": "instagram"}[name]
+    body = {"object": kind, "entry": [{"id": PAGE, "time": NOW_MS, "messaging": list(events)}]}
+    return list(channel(name, **fields).parse(Request("POST", "/", {}, json.dumps(body).encode()), NOW_MS))
+
+
+def event(**what: object) -> dict[str, object]:
+    return {"sender": {"id": ANA}, "recipient": {"id": PAGE}, "timestamp": NOW_MS, **what}
+
+
+def to(address: str = ANA) -> Message:
+    return Message(message_id("1"), "1", ANA, NOW_MS, NOW_MS, text="hi", address=address)
+
+
+def payloads(*parts: Part, name: str = "messenger") -> list[dict[str, Any]]:
+    return [json.loads(part) for part in channel(name).render(Reply(parts), to())]
+
+
+# --- what comes in ----------------------------------------------------------------------------------------------------
+
+
+def test_a_text_is_read_whole() -> None:
+    """The account is the page and the chat the person; identity is the mid and never the entry or the request."""
+    assert read("messenger", "text") == Inbound(
+        "messenger:300000000000001:400000000000001",
+        "m_SYN1",
+        "400000000000001",
+        "my phone is 202-555-0111",
+        sent_at_ms=NOW_MS,
+        address="400000000000001",
+    )
+    assert read("instagram", "text").conversation_id == "instagram:500000000000001:600000000000001"
+
+
+CDN = "https://cdn.example.org"
+
+
+@pytest.mark.parametrize(
+    ("name", "case", "text", "attachments"),
+    [
+        ("messenger", "image", "", (Attachment("image", f"{CDN}/i.jpg", "image"),)),
+        ("messenger", "audio", "", (Attachment("audio", f"{CDN}/a.mp4", "voice message"),)),
+        ("messenger", "video", "", (Attachment("video", f"{CDN}/v.mp4", "video"),)),
+        ("messenger", "file", "", (Attachment("file", f"{CDN}/form.pdf", "file"),)),
+        ("messenger", "sticker", "", (Attachment("sticker", f"{CDN}/thumb.png", "sticker"),)),
+        ("messenger", "reel", "", (Attachment("share", f"{CDN}/r.mp4", "Our street"),)),
+        (
+            "messenger",
+            "link",
+            "https://example.org/flat",
+            (Attachment("link", "https://example.org/flat", "A flat"),),
+        ),
+        (
+            "messenger",
+            "link-without-payload",
+            "",
+            (Attachment("unsupported", "", "an attachment (fallback) that Meta does not pass on"),),
+        ),
+        (
+            "messenger",
+            "location",
+            "",
+            (Attachment("location", "geo:52.520008,13.404954", "Ana's location"),),
+        ),
+        ("instagram", "story-mention", "", (Attachment("story", f"{CDN}/story?id=1", "mentioned us in a story"),)),
+        ("instagram", "story-reply", "lovely!", (Attachment("story", f"{CDN}/story?id=2", "replied to our story"),)),
+        ("instagram", "share", "", (Attachment("share", f"{CDN}/p/1", "shared post"),)),
+        (
+            "instagram",
+            "attachment-unsupported",
+            "",
+            (Attachment("unsupported", "", "an attachment (ephemeral) that Meta does not pass on"),),
+        ),
+        ("instagram", "unsupported", "", (UNSUPPORTED,)),
+        ("instagram", "reply", "this one", ()),
+    ],
+)
+def test_what_is_attached_has_a_readable_name(
+    name: str, case: str, text: str, attachments: tuple[Attachment, ...]
+) -> None:
+    found = read(name, case)
+    assert (found.text, found.attachments) == (text, attachments)
+
+
+@each_channel
+def test_several_images_of_one_message_are_one_message(name: str) -> None:
+    assert [attachment.ref for attachment in read(name, "images").attachments] == [
+        f"{CDN}/i1.jpg",
+        f"{CDN}/i2.jpg",
+        f"{CDN}/i3.jpg",
+    ]
+
+
+def test_a_message_of_very_many_attachments_keeps_the_first() -> None:
+    many = [{"type": "image", "payload": {"url": f"{CDN}/{number}"}} for number in range(MAX_ATTACHMENTS + 5)]
+    (found,) = parse(event(message={"mid": "m", "attachments": many}))
+    assert isinstance(found, Inbound)
+    assert len(found.attachments) == MAX_ATTACHMENTS
+
+
+@each_channel
+def test_a_button_says_its_title_and_keeps_what_it_means(name: str) -> None:
+    postback = read(name, "postback")
+    assert (postback.text, postback.attachments) == ("Opening hours", (Attachment("payload", "HOURS", "button"),))
+    quick = read(name, "quick-reply")
+    assert (quick.text, quick.attachments) == ("Red", (Attachment("payload", "color:red", "button"),))
+    assert read(name, "quick-reply-of-ours").attachments == ()
+
+
+def test_a_postback_without_an_id_is_known_by_its_instant() -> None:
+    """Older versions give none; a redelivery must still be the same message, and another press another."""
+    first, again = (read("messenger", "get-started") for _ in range(2))
+    assert first == again
+    later = parse({**event(postback={"title": "Get Started", "payload": "GET_STARTED"}), "timestamp": NOW_MS + 1})
+    other = parse(event(postback={"title": "Get Started", "payload": "MENU"}))
+    ids = {first.provider_id, *(one.provider_id for one in (*later, *other) if isinstance(one, Inbound))}
+    assert len(ids) == 3
+
+
+@each_channel
+def test_each_message_of_each_entry_is_read(name: str) -> None:
+    """Field case FC-044: one request is not one message."""
+    found = read_all(name, "batch")
+    assert [one.text for one in found if isinstance(one, Inbound)] == ["one", "two", "three"]
+    assert len({one.conversation_id for one in found if isinstance(one, Inbound)}) == 2
+
+
+@each_channel
+def test_one_that_cannot_be_read_loses_no_other(name: str) -> None:
+    found = read_all(name, "batch-with-a-bad-one")
+    assert [type(one) for one in found] == [Inbound, Rejected, Inbound]
+    assert found[1] == Rejected("mid is missing; every message needs one")
+
+
+@pytest.mark.parametrize(
+    ("name", "case", "reason"),
+    [
+        ("messenger", "echo", "our own side: an echo"),
+        ("messenger", "read", "an event: read"),
+        ("messenger", "delivery", "an event: delivery"),
+        ("messenger", "reaction", "an event: reaction"),
+        ("messenger", "optin", "an event: optin"),
+        ("messenger", "standby", "another app has the conversation"),
+        ("messenger", "feed", "not about messages"),
+        ("instagram", "deleted", "a message was taken back"),
+        ("instagram", "deleted-as-text", "a message was taken back"),
+        ("instagram", "to-itself", "our own side: the account wrote to itself"),
+        ("instagram", "comment", "not about messages"),
+    ],
+)
+def test_what_is_not_for_the_bot_is_ignored_and_says_why(name: str, case: str, reason: str) -> None:
+    assert read(name, case) == Ignored(reason)
+
+
+def test_an_echo_of_another_app_is_somebody_of_our_own_side() -> None:
+    """Field case FC-082: sender and recipient are swapped, and no conversation with the page itself appears."""
+    assert read("messenger", "echo", app_id="700000000000001") == Ignored("our own side: an echo")
+    assert read("messenger", "echo", app_id="700000000000002") == Ignored(
+        "our own side: a person, or another app, wrote"
+    )
+
+
+def test_an_echo_of_our_own_send_reports_its_part() -> None:
+    """Under the person's conversation, although the page is the sender."""
+    assert read("messenger", "echo-of-our-send") == Reported(f"messenger:{PAGE}:{ANA}", REPLY_ID, 1)
+
+
+def test_an_account_may_answer_one_page_alone() -> None:
+    assert isinstance(read("messenger", "text", account_id=PAGE), Inbound)
+    assert read("messenger", "text", account_id="300000000000002") == Ignored("to another account")
+
+
+def test_an_edit_is_the_message_as_it_is_now() -> None:
+    found = read("messenger", "edited")
+    assert isinstance(found, Edited)
+    assert (found.now.provider_id, found.now.text) == ("m_SYN1", "my phone is 202-555-0122")
+    assert found.edited_at_ms == NOW_MS + 1_000
+    assert found.now.conversation_id == read("messenger", "text").conversation_id
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"message": 5},
+        {"message": {"mid": "m", "text": 5}},
+        {"message": {"mid": "m", "attachments": {}}},
+        {"message": {"mid": "m", "attachments": [{"type": "location", "payload": {}}]}},
+        {"message": {"mid": "m", "text": "t"}, "sender": None},
+        {"message": {"mid": "m", "text": "t"}, "recipient": {}},
+        {"message": {"mid": "m", "text": "t"}, "timestamp": 1.5},
+        {"postback": {"payload": 5}},
+        {"message_edit": {"mid": "m", "text": "t"}, "timestamp": None},
+    ],
+)
+def test_what_cannot_be_read_is_rejected_so_that_meta_goes_on(odd: dict[str, object]) -> None:
+    """A 4xx would be repeated, and in the end switch the webhook off."""
+    found = parse(event(message={"mid": "before", "text": "hi"}), {**event(), **odd})
+    assert [type(one) for one in found] == [Inbound, Rejected]
+
+
+def test_an_entry_that_is_none_loses_no_other() -> None:
+    body = {"object": "page", "entry": [5, {"messaging": 5}, {"messaging": [event(message={"mid": "m", "text": "t"})]}]}
+    found = channel().parse(Request("POST", "/", {}, json.dumps(body).encode()), NOW_MS)
+    assert [type(one) for one in found] == [Rejected, Rejected, Inbound]
+
+
+# --- what goes out ----------------------------------------------------------------------------------------------------
+
+
+def test_a_text_is_a_response_to_its_person() -> None:
+    assert payloads(Text("hello")) == [
+        {"message": {"text": "hello"}, "recipient": {"id": ANA}, "messaging_type": "RESPONSE"}
+    ]
+
+
+def test_markup_is_left_out_since_neither_shows_it() -> None:
+    (part,) = payloads(Text("# Hours\n**Mon** to *Fri*, see [the page](https://example.org/h) or `call`"))
+    assert part["message"]["text"] == "Hours\nMon to Fri, see the page (https://example.org/h) or call"
+
+
+@pytest.mark.parametrize(("text", "pieces"), [("é" * 500, 1), ("é" * 501, 2), ("😀" * 250, 1), ("😀" * 251, 2)])
+def test_instagram_measures_in_bytes(text: str, pieces: int) -> None:
+    found = payloads(Text(text), name="instagram")
+    assert len(found) == pieces
+    assert all(len(part["message"]["text"].encode()) <= 1_000 for part in found)
+
+
+def test_media_go_by_url_and_their_caption_follows() -> None:
+    image, caption, file = payloads(Image("https://x/i.png", "look"), File("https://x/f.odt", "f.odt"))
+    assert image["message"] == {"attachment": {"type": "image", "payload": {"url": "https://x/i.png"}}}
+    assert caption["message"] == {"text": "look"}
+    assert file["message"] == {"attachment": {"type": "file", "payload": {"url": "https://x/f.odt"}}}
+
+
+def test_instagram_takes_no_file_but_pdf() -> None:
+    pdf, odt = payloads(File("https://x/f.PDF?v=1"), File("https://x/f.odt", "f.odt", "the form"), name="instagram")
+    assert pdf["message"]["attachment"]["type"] == "file"
+    assert odt["message"] == {"text": "the form\nhttps://x/f.odt"}
+
+
+def test_what_is_no_link_is_text() -> None:
+    (part,) = payloads(Image("data:image/png;base64,AA", "look"))
+    assert part["message"]["text"].startswith("look")
+
+
+def test_buttons_are_quick_replies_under_the_last_piece() -> None:
+    first, second = payloads(Buttons("a" * 1_990 + " " + "b" * 20, ("red", " blue ", "red", " ")))
+    assert "quick_replies" not in first["message"]
+    assert second["message"]["quick_replies"] == [
+        {"content_type": "text", "title": "red", "payload": "red"},
+        {"content_type": "text", "title": "blue", "payload": "blue"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "options", [tuple(f"option {number}" for number in range(14)), ("x" * 21, "y"), (), ("😀" * 11,)]
+)
+def test_too_many_or_too_long_buttons_are_a_list(options: tuple[str, ...]) -> None:
+    (part,) = payloads(Buttons("which?", options))
+    assert "quick_replies" not in part["message"]
+    assert all(option in part["message"]["text"] for option in options)
+
+
+def test_thirteen_buttons_of_twenty_characters_are_shown() -> None:
+    (part,) = payloads(Buttons("which?", tuple(f"{number:020d}" for number in range(13))))
+    assert len(part["message"]["quick_replies"]) == 13
+
+
+def test_a_part_is_sent_as_whose_token_it_is() -> None:
+    with serving(OK) as api:
+        one = channel(url=api.url)
+        (part,) = one.render(Reply((Text("¡hola!"),)), to())
+        run(one.send(part, REPLY_ID, 1))
+    (request,) = api.received
+    assert request.path == "/v25.0/me/messages"
+    assert request.headers["authorization"] == "Bearer EAAB-token"
+    assert json.loads(request.body) == {
+        "message": {"text": "¡hola!", "metadata": f"{REPLY_ID}-1"},
+        "recipient": {"id": ANA},
+        "messaging_type": "RESPONSE",
+    }
+
+
+def test_what_a_send_carries_is_what_its_echo_is_read_as() -> None:
+    """The way from the send to the report, over the provider's own field."""
+    with serving(OK) as api:
+        one = channel(url=api.url)
+        (part,) = one.render(Reply((Text("hi"),)), to())
+        run(one.send(part, REPLY_ID, 3))
+    message = json.loads(api.received[0].body)["message"] | {"mid": "e", "is_echo": True}
+    echo = {"sender": {"id": PAGE}, "recipient": {"id": ANA}, "timestamp": NOW_MS, "message": message}
+    assert parse(echo) == [Reported(f"messenger:{PAGE}:{ANA}", REPLY_ID, 3)]
+
+
+def test_a_raw_part_is_sent_as_it_is() -> None:
+    with serving(OK) as api:
+        one = channel(url=api.url)
+        for payload in ({"sender_action": "typing_off"}, {"message": {"text": "x", "metadata": "mine"}}):
+            (part,) = one.render(Reply((Raw(payload),)), to())
+            run(one.send(part, REPLY_ID, 0))
+    action, message = (json.loads(request.body) for request in api.received)
+    assert action["sender_action"] == "typing_off"
+    assert "message" not in action
+    assert message["message"]["metadata"] == "mine"
+
+
+@pytest.mark.parametrize(("name", "told_later"), [("messenger", True), ("instagram", False)])
+def test_in_doubt_messenger_will_tell_by_itself(name: str, told_later: bool) -> None:
+    for say in (Say(cut="after request"), Say(200, b"{}")):
+        (part,) = channel(name).render(Reply((Text("hi"),)), to())
+        with serving(say) as api, pytest.raises(UnknownOutcome) as unknown:
+            run(channel(name, api.url).send(part, REPLY_ID, 0))
+        assert unknown.value.told_later is told_later
+
+
+@each_channel
+def test_a_message_is_marked_as_seen_before_typing_is_shown(name: str) -> None:
+    with serving(OK) as api:
+        run(channel(name, api.url).typing(to()))
+    assert [json.loads(request.body) for request in api.received] == [
+        {"recipient": {"id": ANA}, "sender_action": action} for action in ("mark_seen", "typing_on")
+    ]
+
+
+@each_channel
+@pytest.mark.parametrize("field", ["account_id", "app_id"])
+def test_an_id_that_is_no_number_is_refused_at_once(name: str, field: str) -> None:
+    with pytest.raises(Permanent, match=field):
+        channel(name, **{field: "my-page"})
+
+
+def test_instagram_login_has_another_address() -> None:
+    with serving(OK) as api:
+        one = channel("instagram", api.url, api_version="v24.0")
+        (part,) = one.render(Reply((Text("hi"),)), to())
+        run(one.send(part, REPLY_ID, 0))
+    assert api.received[0].path == "/v24.0/me/messages"
+    assert "metadata" not in json.loads(api.received[0].body)["message"]
