@@ -1,4 +1,4 @@
-"""What every run of the tests shares. The summary is not beside the cases: with xdist, only this file is loaded first."""
+"""What every run of the tests shares. The summary is here since with xdist only this file is loaded first."""
 
 import pytest
 from hypothesis import HealthCheck, settings

@@ -135,6 +135,9 @@ def test_one_bad_event_does_not_lose_the_others() -> None:
             Rejected("no text"),
             Ignored("a reaction"),
             Inbound(CONVERSATION, "x" * 600, "ana", "an id too long to keep"),
+            Inbound(CONVERSATION, "c", "y" * 600, "an author too long to keep"),
+            Inbound(CONVERSATION, "d", "ana", "an address too long to keep", address="z" * 600),
+            Inbound(CONVERSATION, "", "ana", "no id at all"),
             Inbound(CONVERSATION, "b", "ana", "", attachments=(Attachment("image", "PH1"),)),
         ]
 
@@ -142,7 +145,7 @@ def test_one_bad_event_does_not_lose_the_others() -> None:
         "Mixed", (type(world.channel),), {"parse": lambda _, r, n: parse(r, n), "__slots__": ()}
     )
     response = post(world, b"")
-    assert json.loads(response.body) == {"recorded": 2, "rejected": 2, "ignored": 1}
+    assert json.loads(response.body) == {"recorded": 2, "rejected": 5, "ignored": 1}
     assert [m.provider_id for m in world.row.pending] == ["a", "b"]
 
 

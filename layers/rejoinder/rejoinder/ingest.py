@@ -141,8 +141,8 @@ class Ingest:
         """Bring one message to its outcome: `recorded`, `duplicate`, `ignored` or `rejected`."""
         now_ms = self.clock.now_ms()
         conversation_id = inbound.conversation_id
-        if not 0 < len(inbound.provider_id.encode("utf-8", "surrogatepass")) <= MAX_PROVIDER_ID_BYTES:
-            self.observer.happened("rejected", conversation_id, reason=f"message id over {MAX_PROVIDER_ID_BYTES} bytes")
+        if (oversized := what_is_oversized(inbound)) is not None:
+            self.observer.happened("rejected", conversation_id, reason=oversized)
             return "rejected"
         message = cleaned(inbound, via, now_ms)
         if not message.text and not message.attachments:
@@ -168,6 +168,9 @@ class Ingest:
         An edit opens and moves no window, and needs no wake-up: the message that it changes has its own.
         """
         conversation_id = edited.now.conversation_id
+        if (oversized := what_is_oversized(edited.now)) is not None:
+            self.observer.happened("rejected", conversation_id, reason=oversized)
+            return "rejected"
         edit = replace(cleaned(edited.now, via, self.clock.now_ms()), edited_at_ms=edited.edited_at_ms)
         if not edit.text and not edit.attachments:
             self.observer.happened("ignored", conversation_id, reason="edited to nothing")
@@ -223,6 +226,15 @@ class Ingest:
             await self.wake_ups.guarantee(wake_up)
         except Transient as fault:  # the queue's promise stands; the second service's is an extra
             self.observer.happened("guarantee_failed", wake_up.conversation_id, reason=str(fault))
+
+
+def what_is_oversized(inbound: Inbound) -> str | None:
+    """Name an id that is too long (or empty) to be kept on the row, of which a hundred must fit an item."""
+    bounds = {"message id": inbound.provider_id, "author": inbound.author, "address": inbound.address}
+    for name, text in bounds.items():
+        if len(text.encode("utf-8", "surrogatepass")) > MAX_PROVIDER_ID_BYTES:
+            return f"{name} over {MAX_PROVIDER_ID_BYTES} bytes"
+    return None if inbound.provider_id else "no message id"
 
 
 def cleaned(inbound: Inbound, via: str, now_ms: int) -> Message:
