@@ -47,7 +47,7 @@ def dynamodb_on_moto() -> Iterator[Callable[[], Store]]:
 
 
 @contextmanager
-def dynamodb_at_endpoint() -> Iterator[Callable[[], Store]]:
+def running_emulator() -> Iterator[Connection]:
     """A running emulator, named by `DYNAMODB_ENDPOINT`."""
     endpoint_url = os.environ.get("DYNAMODB_ENDPOINT")
     if not endpoint_url:
@@ -55,14 +55,20 @@ def dynamodb_at_endpoint() -> Iterator[Callable[[], Store]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ACCESS_KEY_ID", "test")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        yield tables(connect(REGION, endpoint_url))
+        yield connect(REGION, endpoint_url)
+
+
+@contextmanager
+def dynamodb_on_emulator() -> Iterator[Callable[[], Store]]:
+    with running_emulator() as connection:
+        yield tables(connection)
 
 
 def tables(connection: Connection) -> Callable[[], Store]:
     return lambda: fresh_store(connection, f"conversations-{secrets.token_hex(8)}", TIMING)
 
 
-ADAPTERS = [memory, dynamodb_on_moto, pytest.param(dynamodb_at_endpoint, marks=pytest.mark.e2e)]
+ADAPTERS = [memory, dynamodb_on_moto, pytest.param(dynamodb_on_emulator, marks=pytest.mark.e2e)]
 
 
 @pytest.fixture(scope="module", params=ADAPTERS)
