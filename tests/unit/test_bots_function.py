@@ -153,9 +153,29 @@ def test_an_exception_is_a_failure_with_type_message_and_place() -> None:
 
 
 def test_a_transient_fault_says_when_to_try_again() -> None:
-    failed = result_of(raising(Transient("overloaded", retry_after_ms=7_000)))
+    failed = result_of(raising(Transient("overloaded", retry_after_ms=7_000, ours=True)))
     assert isinstance(failed, BotFailed)
-    assert failed.retry_after_ms == 7_000
+    assert (failed.retry_after_ms, failed.ours, failed.final) == (7_000, True, False)
+
+
+def test_a_permanent_fault_is_final_and_no_other_exception_is() -> None:
+    final = result_of(raising(Permanent("withheld")))
+    assert isinstance(final, BotFailed)
+    assert final.final
+    other = result_of(raising(ValueError("no table")))
+    assert isinstance(other, BotFailed)
+    assert not other.final
+
+
+def test_a_secret_is_read_by_its_reference() -> None:
+    """And where nobody gave a way to read one, the reason names the reference and the fix."""
+    given = FunctionBot(lambda turn: turn.secret("ssm:/key"), no_row, Clock(), secret={"ssm:/key": "sk-1"}.__getitem__)
+    result = run(run(given.start(turn())).wait(NOW_MS + 60_000))
+    assert isinstance(result, Replied)
+    assert result.reply.text == "sk-1"
+    refused = result_of(lambda turn: turn.secret("ssm:/key"))
+    assert isinstance(refused, BotFailed)
+    assert "ssm:/key: this turn cannot read secrets" in refused.reason
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), GeneratorExit()])

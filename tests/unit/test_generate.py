@@ -159,6 +159,24 @@ def test_attempts_pause_longer_each_time_and_as_long_as_the_model_asks() -> None
     assert world.channel.texts == ["there"]
 
 
+def test_a_failure_that_no_attempt_can_mend_is_not_tried_again() -> None:
+    world = World(policy=Policy(fallback="Please ask something else."))
+    world.bot.answer = lambda turn: BotFailed("withheld by a content filter", final=True)
+    world.write("q")
+    world.settle()
+    assert [turn.attempt for turn in world.bot.turns] == [1]
+    assert world.channel.texts == ["Please ask something else."]
+    assert at_rest(world)
+
+
+def test_a_fault_of_ours_raises_the_alarm_each_time_it_is_met() -> None:
+    world = World()
+    world.bot.answer = lambda turn: BotFailed("the key has expired", ours=True)
+    world.write("q")
+    world.settle()
+    assert len(world.bot.turns) == world.seen.count("misconfigured") == 3
+
+
 def test_holders_that_crash_use_up_the_attempts() -> None:
     """Each claims and is never heard of again: no write counts them, the tokens do."""
     world = World(policy=Policy(fallback="sorry"))

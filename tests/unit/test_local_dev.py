@@ -288,3 +288,8 @@ def test_a_bot_that_cannot_be_found_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(CommandFailed, match="no_such_module") as failure:
         dev.bot_function("no_such_module:reply", tmp_path)
     assert failure.value.code == USAGE
+
+
+def test_a_bot_at_the_desk_reads_its_key_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODEL_KEY", "sk-desk")
+    assert dev.desk_secrets().read("env:MODEL_KEY") == "sk-desk"

@@ -68,7 +68,9 @@ async def generate_and_commit(
     outbox = rendered(conversation_id, result, row, lease, channel, messages[-1], outside)
     if isinstance(outbox, BotFailed):
         outside.observer.happened("attempt_failed", conversation_id, attempt=row.attempts, reason=outbox.reason)
-        if row.attempts < outside.timing.max_attempts:
+        if outbox.ours:
+            outside.observer.happened("misconfigured", conversation_id, reason=outbox.reason)
+        if row.attempts < outside.timing.max_attempts and not outbox.final:
             return await give_back_failed(conversation_id, row, lease, outbox.retry_after_ms, outside)
         outside.observer.happened("fallback", conversation_id, attempts=row.attempts)
         outbox = fallback(conversation_id, row, lease, channel, messages[-1], outside)

@@ -267,6 +267,15 @@ def part_text(part: Part) -> str:
 # --- turns ------------------------------------------------------------------------------------------------------------
 
 
+def no_secret(reference: str) -> str:
+    """Read a secret where nobody gave the turn a way to.
+
+    Raises:
+        Permanent: always.
+    """
+    raise Permanent(f"{reference}: this turn cannot read secrets; give it `secret`, or the bot the value itself")
+
+
 @dataclass(slots=True)
 class Turn:
     """What a bot answers: every unanswered message of one conversation, and what it knows of it.
@@ -281,6 +290,8 @@ class Turn:
         overflowed: messages that were refused since the last reply, because too many were unanswered.
         outdated: asks whether a newer message has come since the turn began (at most one read a second).
         stopped: tells whether the reply is no longer wanted (time ran out, or another holder took over).
+        secret: reads a secret or another parameter by reference (`ssm:NAME`, `secretsmanager:NAME`, at the desk
+            `env:NAME`), from memory for some minutes.
     """
 
     conversation_id: str
@@ -292,6 +303,7 @@ class Turn:
     overflowed: int = 0
     outdated: Callable[[], bool] = lambda: False
     stopped: Callable[[], bool] = lambda: False
+    secret: Callable[[str], str] = no_secret
 
     @property
     def channel(self) -> str:
@@ -319,10 +331,14 @@ class BotFailed:
     Attributes:
         reason: for the log; without message texts.
         retry_after_ms: not sooner than this, if the model said so.
+        final: no further attempt can do better, so the fallback reply is next.
+        ours: the fault is on our side (a key that expired), so the alarm is raised.
     """
 
     reason: str
     retry_after_ms: int | None = None
+    final: bool = False
+    ours: bool = False
 
 
 class Work(Protocol):

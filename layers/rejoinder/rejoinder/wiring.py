@@ -167,7 +167,7 @@ class Wiring:
         def read(conversation_id: str) -> Row:
             return run(self._store.read(conversation_id))
 
-        return FunctionBot(load(self.settings.bot), read, self._clock)
+        return FunctionBot(load(self.settings.bot), read, self._clock, secret=self._secrets.read)
 
     @cached_property
     def _accounts(self) -> Accounts:

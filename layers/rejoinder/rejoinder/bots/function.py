@@ -30,6 +30,7 @@ from rejoinder.ports import (
     Text,
     Transient,
     Turn,
+    no_secret,
     part_text,
 )
 from rejoinder.protocol.conversation import Row
@@ -66,6 +67,7 @@ class FunctionBot:
         read: reads a conversation's row, for `turn.outdated()`.
         clock: time.
         flag: makes what a waiting caller sleeps on.
+        secret: reads a secret by reference, for `turn.secret`.
     """
 
     def __init__(
@@ -74,11 +76,13 @@ class FunctionBot:
         read: Callable[[str], Row],
         clock: Clock,
         flag: Callable[[], Flag] = threading.Event,
+        secret: Callable[[str], str] = no_secret,
     ) -> None:
         self._function = function
         self._read = read
         self._clock = clock
         self._flag = flag
+        self._secret = secret
 
     async def start(self, turn: Turn) -> "FunctionWork":
         """Begin to answer, in a thread that dies with the process."""
@@ -88,6 +92,7 @@ class FunctionBot:
             turn,
             outdated=watch.outdated,
             stopped=lambda: work.cancelled or self._clock.now_ms() >= turn.deadline_ms,
+            secret=self._secret,
         )
         threading.Thread(
             target=lambda: work.end(answer(self._function, turn)), name=f"bot {turn.conversation_id}", daemon=True
@@ -153,8 +158,10 @@ def answer(function: BotFunction, turn: Turn) -> Replied | BotFailed:
         returned = function(turn)
         if isawaitable(returned):
             returned = _awaited(returned)
+    except Transient as error:
+        return BotFailed(reason_of(error, turn), error.retry_after_ms, ours=error.ours)
     except BaseException as error:  # noqa: BLE001  # a bot that calls sys.exit() has failed, too
-        return BotFailed(reason_of(error, turn), error.retry_after_ms if isinstance(error, Transient) else None)
+        return BotFailed(reason_of(error, turn), final=isinstance(error, Permanent))
     try:
         reply = read_reply(returned)
         after = read_state(turn.state)

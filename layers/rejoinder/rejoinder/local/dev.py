@@ -7,7 +7,9 @@ import signal
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rejoinder.bots.function import BotFunction, FunctionBot, load
 from rejoinder.channels.webhook import WebhookChannel
@@ -23,6 +25,9 @@ from rejoinder.ports import Clock, Permanent, Turn
 from rejoinder.run import run as run_use_case
 from rejoinder.settings import Settings
 from rejoinder.system import SystemClock
+
+if TYPE_CHECKING:
+    from rejoinder.secrets import Secrets
 
 BOT_FOLDER = Path(__file__).parents[3] / "bot"
 """`layers/bot` of the checkout that this file is part of."""
@@ -103,7 +108,12 @@ def served(
     channel = WebhookChannel("default", secret, f"{server.url}/replies", clock)
     deployment = Deployment(
         settings,
-        lambda store: FunctionBot(function, lambda conversation_id: run_use_case(store.read(conversation_id)), clock),
+        lambda store: FunctionBot(
+            function,
+            lambda conversation_id: run_use_case(store.read(conversation_id)),
+            clock,
+            secret=lambda reference: desk_secrets().read(reference),
+        ),
         OneAccount("webhook", "default", channel),
         clock,
         Feed(clock.now_ms),
@@ -158,6 +168,15 @@ def bot_function(spec: str, folder: Path) -> BotFunction:
         return load(spec, folder)(turn)
 
     return newest
+
+
+@cache
+def desk_secrets() -> "Secrets":
+    """What reads the references that a bot gives: from the environment, or with this desk's own AWS credentials."""
+    from rejoinder.secrets import Secrets  # noqa: PLC0415  # AWS's client is slow to import
+    from rejoinder.wiring import Clients  # noqa: PLC0415
+
+    return Secrets(Clients(), SystemClock(), os.environ)
 
 
 def silent(_: str) -> None:
