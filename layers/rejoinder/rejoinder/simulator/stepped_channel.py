@@ -34,9 +34,9 @@ class SteppedChannel:
         """A step: one part goes out."""
         await Call("channel", "send", (self.account, part, reply_id, index))
 
-    async def was_sent(self, reply_id: str, index: int) -> bool | None:
+    async def was_sent(self, part: str, reply_id: str, index: int) -> bool | None:
         """A step: the channel is asked."""
-        answer: bool | None = await Call("channel", "was_sent", (self.account, reply_id, index))
+        answer: bool | None = await Call("channel", "was_sent", (self.account, part, reply_id, index))
         return answer
 
     async def typing(self, to: Message) -> None:

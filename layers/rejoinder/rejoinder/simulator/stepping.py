@@ -12,12 +12,16 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a use case waits for: `port.method(*args, **kwargs)`."""
+    """What a use case waits for: `port.method(*args, **kwargs)`.
+
+    `about` is what the port was made for, such as the turn of a running bot.
+    """
 
     port: str
     method: str
     args: tuple[Any, ...] = ()
     kwargs: tuple[tuple[str, Any], ...] = ()
+    about: Any = None
 
     def __await__(self) -> Generator["Call", Any, Any]:
         """Hand the call to the driver; its answer is the value of the await."""
@@ -30,15 +34,16 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class SteppedPort:
-    """Stands for any port; each of its methods is a step."""
+    """Stands for any port; each of its methods is a step. `about` goes with each call."""
 
     name: str
+    about: Any = None
 
     def __getattr__(self, method: str) -> Any:
         """A method that hands its call over."""
 
         async def step(*args: Any, **kwargs: Any) -> Any:
-            return await Call(self.name, method, args, tuple(sorted(kwargs.items())))
+            return await Call(self.name, method, args, tuple(sorted(kwargs.items())), self.about)
 
         return step
 

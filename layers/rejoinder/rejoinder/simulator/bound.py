@@ -1,0 +1,126 @@
+"""How much may happen in an exhaustive run: messages, faults of each kind, and the settings that they meet."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+from rejoinder.ports import Policy
+from rejoinder.protocol.timing import Timing
+
+FAULTS = (
+    "crashes",
+    "expiries",
+    "doubles",
+    "redeliveries",
+    "lost",
+    "repeats",
+    "throttles",
+    "bot_failures",
+    "slow",
+    "refusals",
+    "unknowns",
+    "early",
+    "late",
+    "stalls",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The bound of an exploration. Each fault may happen that often, at any step, in any mixture.
+
+    Attributes:
+        messages: of one person, in one conversation.
+        crashes: an invocation ends between two calls.
+        expiries: time passes to the end of a lease whose holder is still running.
+        doubles: a wake-up comes twice.
+        redeliveries: a webhook that was answered comes again. (One that failed may always come again.)
+        lost: a write is applied, its answer lost, and the SDK repeats it at any later time.
+        repeats: a write is applied and answered, and a delayed copy of it arrives at any later time.
+        throttles: a port raises Transient; the store's write may be applied all the same.
+        bot_failures: the bot raises.
+        slow: a wait for the bot ends without an answer (the lease is renewed, or the deadline reached).
+        refusals: the channel says "not now", or "never".
+        unknowns: the send times out, before or after the reply went out.
+        early: a wake-up comes before it is due.
+        late: time passes although a due wake-up has not come.
+        stalls: time passes while an invocation is between two calls. (Generation takes time freely.)
+        parts: parts of each reply.
+        lanes: 1 for the queue alone, 2 for a second service with a wake-up at the window's hard cap.
+        in_doubt: the policy.
+    """
+
+    messages: int = 2
+    crashes: int = 1
+    expiries: int = 1
+    doubles: int = 1
+    redeliveries: int = 0
+    lost: int = 0
+    repeats: int = 0
+    throttles: int = 0
+    bot_failures: int = 0
+    slow: int = 0
+    refusals: int = 0
+    unknowns: int = 0
+    early: int = 0
+    late: int = 0
+    stalls: int = 0
+    parts: int = 1
+    lanes: int = 1
+    in_doubt: Literal["hold", "resend"] = "hold"
+    max_superseded: int = 1
+    max_attempts: int = 3
+    max_pending: int = 100
+    max_wait_ms: int = 3_000
+    deadline_ms: int = 15_000
+
+    @classmethod
+    def quiet(cls, **changes: int | str) -> "Bound":
+        """A bound without faults, but for those that are given."""
+        return replace(cls(crashes=0, expiries=0, doubles=0), **changes)  # type: ignore[arg-type]
+
+    @classmethod
+    def parse(cls, text: str) -> "Bound":
+        """Read `messages=3,crashes=1`; what is not named keeps its default.
+
+        Raises:
+            ValueError: an unknown name, or a value that is not a number.
+        """
+        known = {f.name for f in fields(cls)}
+        changes: dict[str, int | str] = {}
+        for pair in filter(None, text.replace(" ", ",").split(",")):
+            name, _, value = pair.partition("=")
+            if name not in known:
+                raise ValueError(f"bound {name!r} is unknown; there are {', '.join(sorted(known))}")
+            if name == "in_doubt":
+                if value not in ("hold", "resend"):
+                    raise ValueError(f"in_doubt is {value!r}; it is hold or resend")
+                changes[name] = value
+            elif value.isdigit():
+                changes[name] = int(value)
+            else:
+                raise ValueError(f"{name} is {value!r}; it must be a whole number, as in {name}=1")
+        return replace(cls(), **changes)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        named = (f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != f.default)
+        return ",".join((f"messages={self.messages}", *(n for n in named if not n.startswith("messages="))))
+
+    @property
+    def faults(self) -> tuple[int, ...]:
+        """The budget of each fault, in the order of `FAULTS`."""
+        return tuple(getattr(self, name) for name in FAULTS)
+
+    @property
+    def timing(self) -> Timing:
+        """The settings: so short and so few that every rule is reached within a few steps."""
+        return Timing(
+            max_wait_ms=self.max_wait_ms,
+            max_superseded=self.max_superseded,
+            max_attempts=self.max_attempts,
+            max_pending=self.max_pending,
+        )
+
+    @property
+    def policy(self) -> Policy:
+        """The generator's policy."""
+        return Policy(in_doubt=self.in_doubt, fallback="sorry", history_turns=0)

@@ -1,0 +1,301 @@
+"""One named checker for each promise of the protocol (`docs/protocol.md`, "Invariants").
+
+Each answers with a sentence where its promise is broken, else None. Those of a step run after every step, those of rest
+when nobody runs and no wake-up is armed, and `answered_in_time` whenever time passes.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rejoinder.protocol import invariants
+from rejoinder.protocol.conversation import Lease, Row, TurnRecord
+from rejoinder.protocol.timing import CLOCK_MARGIN_MS, Timing
+from rejoinder.simulator.ledger import COMMITS, Ledger, Step
+from rejoinder.stores.memory import Kept
+
+CLAIMS = ("claim", "resume")
+Items = Mapping[tuple[str, str], Kept[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A promise that was broken: the checker's name, and what it saw."""
+
+    checker: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.checker}: {self.sentence}"
+
+
+StepChecker = Callable[[Step, Ledger, Timing], str | None]
+
+
+# --- after each step: the ledger is as of before the step -------------------------------------------------------------
+
+
+def older_tokens_change_nothing(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
+    """Invariant 7, second half: a write that carries an older fencing token changes nothing."""
+    lease = step.call.args[1] if len(step.call.args) > 1 else None
+    if isinstance(lease, Lease) and lease.token < step.before.lease_token and step.before is not step.after:
+        return f"{step.call.method} with token {lease.token} changed a row whose token is {step.before.lease_token}"
+    return None
+
+
+def live_leases_are_respected(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
+    """Nobody is granted a lease while another's is live by the clock of who asks."""
+    if granted(step) and step.before.held_at(step.call.args[2]):
+        return f"{step.call.method} took a lease that {step.before.lease_owner} holds"
+    return None
+
+
+def nobody_tries_before_retry_at(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
+    """Nobody generates or sends before `retry_at_ms`."""
+    if granted(step) and (step.before.retry_at_ms or 0) > step.call.args[2]:
+        early_ms = (step.before.retry_at_ms or 0) - step.call.args[2]
+        return f"{step.call.method} was granted {early_ms} ms before the row's retry_at_ms"
+    return None
+
+
+def granted(step: Step) -> bool:
+    """Whether the step gave somebody a lease."""
+    return step.call.method in CLAIMS and step.after.lease_token > step.before.lease_token
+
+
+def commits_miss_nothing(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
+    """Invariant 4: nothing newer than what a reply covers is there at its commit, but at the bound on superseding."""
+    if not committed(step):
+        return None
+    _, _, claimed, outbox, _ = step.call.args
+    newer = step.before.received - (claimed.answered + len(outbox.messages))
+    if newer and not (step.call.method == "commit_partial" and claimed.superseded >= timing.max_superseded):
+        return f"{newer} newer messages at the commit, superseded {claimed.superseded} times"
+    return None
+
+
+def commits_drop_what_they_cover(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
+    """Invariant 6: a commit drops from `pending` exactly the messages that its reply covers."""
+    if not committed(step):
+        return None
+    covers = [message.id for message in step.call.args[3].messages]
+    kept = {message.id for message in step.after.pending}
+    dropped = [message.id for message in step.before.pending if message.id not in kept]
+    if dropped != covers:
+        return f"covers {_names(covers)}, but dropped {_names(dropped)}"
+    return None
+
+
+def messages_are_covered_once(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
+    """Invariants 2 and 6: every message is covered by exactly one commit, in the order of recording."""
+    if not committed(step):
+        return None
+    covered = ledger.covered()
+    covers = tuple(message.id for message in step.call.args[3].messages)
+    if covers != ledger.recorded[len(covered) : len(covered) + len(covers)]:
+        return f"covers {_names(covers)} after {_names(covered)} of {_names(ledger.recorded)}"
+    return None
+
+
+def messages_are_counted_once(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
+    """A redelivered or repeated message is not counted again."""
+    if step.call.method == "record" and step.after.received > step.before.received:
+        message = step.call.args[1].id
+        if message in ledger.recorded:
+            return f"message {message.hex()} was counted before"
+    return None
+
+
+def refused_messages_are_told(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
+    """Invariant 9: a message that was refused stays counted on the row until a committed turn was told of it."""
+    after = ledger.after(step)
+    if step.after.overflowed != after.overflowed - after.told:
+        return f"refused {after.overflowed}, told {after.told}, but the row counts {step.after.overflowed}"
+    return None
+
+
+def superseding_is_bounded(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
+    """Invariant 8, its cause: no more than `max_superseded` replies in a row are outdated."""
+    if step.after.superseded > timing.max_superseded:
+        return f"superseded {step.after.superseded} times in a row; the bound is {timing.max_superseded}"
+    return None
+
+
+def only_committed_replies_are_sent(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
+    """Nothing is sent that was superseded, or that never was committed."""
+    if sent(step) and all(said.reply_id != step.call.args[1] for said in ledger.said):
+        return f"reply {step.call.args[1]} went out uncommitted"
+    return None
+
+
+def different_replies_share_no_message(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
+    """Invariant 2: no two different replies to one message go out."""
+    if not sent(step):
+        return None
+    mine = {m for said in ledger.said if said.reply_id == step.call.args[1] for m in said.messages}
+    for said in ledger.said:
+        if said.reply_id != step.call.args[1] and said.sends and mine.intersection(said.messages):
+            return f"{said.reply_id} went out before, and covers {_names(mine.intersection(said.messages))} too"
+    return None
+
+
+def no_reply_is_sent_twice(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
+    """Invariant 3: without a doubt that a crash or an expired lease left, no part of a reply is sent twice."""
+    if not sent(step) or ledger.doubts:
+        return None
+    for said in ledger.said:
+        if said.reply_id == step.call.args[1] and step.call.args[2] in said.sends:
+            return f"part {step.call.args[2]} of {said.reply_id} went out before, and nothing was in doubt"
+    return None
+
+
+def nothing_is_sent_twice_on_hold(step: Step, ledger: Ledger, timing: Timing) -> str | None:
+    """Under `in_doubt=hold`, no part of a reply is sent twice, whatever happens."""
+    return no_reply_is_sent_twice(step, Ledger(said=ledger.said), timing)
+
+
+def state_never_goes_back(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
+    """`STATE` is only replaced by that of a later turn."""
+    if step.call.method != "put_state" or step.item_before is None or step.item_after is step.item_before:
+        return None
+    if step.item_after.answered <= step.item_before.answered:
+        return f"STATE of {step.item_before.answered} was replaced by that of {step.item_after.answered}"
+    return None
+
+
+def turns_are_written_once(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
+    """A turn of the history never changes."""
+    if step.call.method == "put_turn" and step.item_before is not None and step.item_after is not step.item_before:
+        return f"TURN#{step.item_before.answered} was written again"
+    return None
+
+
+def committed(step: Step) -> bool:
+    """Whether the step moved the watermark or filled the outbox."""
+    return step.call.method in COMMITS and step.before is not step.after
+
+
+def sent(step: Step) -> bool:
+    """Whether the step brought a part of a reply to somebody."""
+    return step.call.port == "channel" and step.call.method == "send"
+
+
+OF_A_STEP: tuple[StepChecker, ...] = (
+    older_tokens_change_nothing,
+    live_leases_are_respected,
+    nobody_tries_before_retry_at,
+    commits_miss_nothing,
+    commits_drop_what_they_cover,
+    messages_are_covered_once,
+    messages_are_counted_once,
+    refused_messages_are_told,
+    superseding_is_bounded,
+    only_committed_replies_are_sent,
+    different_replies_share_no_message,
+    no_reply_is_sent_twice,
+    state_never_goes_back,
+    turns_are_written_once,
+)
+
+
+def check_step(step: Step, ledger: Ledger, timing: Timing, *, hold: bool) -> Broken | None:
+    """Run every checker of a step; the first that is broken speaks."""
+    if step.before is not step.after:
+        for sentence in invariants.broken_step(step.before, step.after):
+            name, _, said = sentence.partition(": ")
+            return Broken(name, said)
+    for checker in OF_A_STEP:
+        if (said_of_it := checker(step, ledger, timing)) is not None:
+            return Broken(checker.__name__, said_of_it)
+    if hold and (twice := nothing_is_sent_twice_on_hold(step, ledger, timing)) is not None:
+        return Broken("nothing_is_sent_twice_on_hold", twice)
+    return None
+
+
+# --- at the end of a webhook, over time, and at rest ------------------------------------------------------------------
+
+
+def accepted_means_recorded(message: bytes, ledger: Ledger, *, refused: bool) -> Broken | None:
+    """Invariant 9, first half: a message that got a 2xx is recorded, or counted as refused."""
+    if message in ledger.recorded or (refused and ledger.overflowed):
+        return None
+    return Broken("accepted_means_recorded", f"message {message.hex()} got a 2xx, and is nowhere")
+
+
+def longest_wait_ms(timing: Timing, faults: int) -> int:
+    """How long a message may wait with so many faults around it, however long its sender goes on typing.
+
+    Each round is a window and a generation; each fault costs at most the wake-up's visibility time-out, or a lease,
+    and a pause before the next try.
+    """
+    round_ms = timing.max_wait_ms + timing.generate_timeout_ms
+    fault_ms = max(timing.visibility_ms, timing.lease_ms + CLOCK_MARGIN_MS) + timing.max_retry_ms + round_ms
+    return (timing.max_superseded + 2) * round_ms + faults * fault_ms
+
+
+def answered_in_time(row: Row, now_ms: int, bound_ms: int) -> Broken | None:
+    """Invariant 8: which message waits for longer than the bound, and why."""
+    if not row.pending or now_ms - row.pending[0].arrived_at_ms <= bound_ms:
+        return None
+    waits_ms = now_ms - row.pending[0].arrived_at_ms
+    return Broken(
+        "answered_in_time",
+        f"message {row.pending[0].provider_id} waits for {waits_ms} ms, over the bound of {bound_ms} ms: {reason(row)}",
+    )
+
+
+def reason(row: Row) -> str:
+    """Say what a waiting row waits for."""
+    if row.outbox is not None:
+        return f"an earlier reply is undelivered (retry_at_ms {row.retry_at_ms}, lease of {row.lease_owner})"
+    if row.lease_owner is not None:
+        return f"{row.lease_owner} holds the lease until {row.lease_expires_at_ms}"
+    if row.superseded:
+        return f"{row.superseded} replies in a row were outdated"
+    return f"nobody has come (retry_at_ms {row.retry_at_ms}, attempts {row.attempts})"
+
+
+def at_rest(row: Row, items: Items, conversation_id: str, ledger: Ledger, *, may_bury: bool = False) -> Broken | None:
+    """Invariants 5, 6 and 9: nobody runs, no wake-up is armed; everything that was promised must be done."""
+    turns = {
+        kept.answered: kept.value
+        for (owner, _), kept in items.items()
+        if owner == conversation_id and isinstance(kept.value, TurnRecord)
+    }
+    if ledger.buried and not may_bury:
+        return Broken("no_wake_up_is_given_up", f"{ledger.buried} wake-ups in the dead-letter queue")
+    if row.owes and not ledger.buried:
+        what = "a committed reply" if row.outbox is not None else f"{len(row.pending)} messages"
+        return Broken("nothing_is_owed_at_rest", f"{what} left, and no wake-up will ever come")
+    if row.owes:
+        return None
+    if ledger.covered() != ledger.recorded:
+        return Broken("everything_is_covered", f"{_names(ledger.covered())} of {_names(ledger.recorded)} are covered")
+    answered = 0
+    for said in ledger.said:
+        answered += len(said.messages)
+        turn = turns.get(answered)
+        if turn is None:
+            return Broken("every_reply_is_in_the_history", f"reply {said.reply_id} left no turn")
+        if turn.delivery == "sent" and not said.went_out:
+            return Broken(
+                "what_the_history_says_was_sent", f"of reply {said.reply_id} only parts {said.sends} went out"
+            )
+    return state_follows_the_replies(items.get((conversation_id, "STATE")), turns)
+
+
+def state_follows_the_replies(state: Kept[Any] | None, turns: Mapping[int, TurnRecord]) -> Broken | None:
+    """The bot's state saw every message that the bot answered, once and in order (the stage's bot lists them)."""
+    ordered = [turns[number] for number in sorted(turns)]
+    answered = [name for turn in ordered if not turn.failed for name in sorted(m.provider_id for m in turn.messages)]
+    seen = [] if state is None else json.loads(state.value)["seen"]
+    if seen != answered:
+        return Broken("state_follows_the_replies", f"the state saw {seen}; the bot answered {answered}")
+    return None
+
+
+def _names(ids: Any) -> str:
+    return (
+        "[" + " ".join(sorted(i.hex()[:4] for i in ids) if isinstance(ids, set) else (i.hex()[:4] for i in ids)) + "]"
+    )

@@ -1,0 +1,128 @@
+"""A use case in mid-air as a value, so that the explorer can leave it, go another way, and come back.
+
+A coroutine cannot be copied. But it is a function of what it was begun with and of the answers that it was given, so
+any of its states can be built again by giving it the same answers. Two use cases are in the same state where their
+frames are (`rejoinder.simulator.frames`). That merges the many logs that lead to one state.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rejoinder.ports import Fault
+from rejoinder.protocol.wakeups import WakeUp
+from rejoinder.simulator.frames import frozen, state_of
+from rejoinder.simulator.shifting import shifted
+from rejoinder.simulator.stage import Stage, webhook
+from rejoinder.simulator.stepping import Call
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What an invocation is begun with: the names of a webhook's messages, or a wake-up and what it draws as owner."""
+
+    argument: tuple[str, ...] | WakeUp
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One answer that a use case was given: a value, or a fault in its place, and the time by its clock then.
+
+    `to` is the method that was answered; empty at the start.
+    """
+
+    now_ms: int
+    value: Any = None
+    fault: Fault | None = None
+    to: str = ""
+
+
+@dataclass(slots=True)
+class Program:
+    """An invocation in one state.
+
+    Attributes:
+        beginning: what it was begun with.
+        log: the answers that led here; the first entry is its start.
+        call: what it waits for; None once it has ended.
+        result: what it returned.
+        failure: what it raised.
+        key: equal for equal states.
+    """
+
+    beginning: Beginning
+    log: tuple[Entry, ...]
+    call: Call | None = None
+    result: Any = None
+    failure: Exception | None = None
+    key: Any = None
+
+    @property
+    def started_at_ms(self) -> int:
+        """When it began."""
+        return self.log[0].now_ms
+
+    def moved(self, by_ms: int) -> tuple[Beginning, tuple[Entry, ...]]:
+        """What to build to have the same invocation at another time."""
+        entries = tuple(Entry(e.now_ms + by_ms, shifted(e.value, by_ms), e.fault, e.to) for e in self.log)
+        return Beginning(shifted(self.beginning.argument, by_ms), self.beginning.owner), entries
+
+
+def build(
+    stage: Stage, beginning: Beginning, log: tuple[Entry, ...], local: Callable[[Call], Entry | None], deadline_ms: int
+) -> Program:
+    """Run an invocation through a log, and on through the calls that touch nothing that others see.
+
+    Args:
+        stage: where it runs.
+        beginning: what it is begun with.
+        log: the answers to give; the first entry is the start.
+        local: answers a call that is no step of its own (its entry's time is ignored); None for any other.
+        deadline_ms: how long after its start a bot must have answered.
+    """
+    stage.clock.now, stage.ids.next = log[0].now_ms, beginning.owner
+    if isinstance(beginning.argument, WakeUp):
+        use_case = stage.generate(beginning.argument, log[0].now_ms + deadline_ms)
+    else:
+        use_case = stage.ingest(webhook([message_fields(name) for name in beginning.argument]))
+    program = Program(beginning, log)
+    entries = list(log)
+    position = 0
+    try:
+        while True:
+            entry = entries[position]
+            position += 1
+            stage.clock.now = entry.now_ms
+            program.call = use_case.send(entry.value) if entry.fault is None else use_case.throw(entry.fault)
+            if position == len(entries):
+                at_once = local(program.call)
+                if at_once is None:
+                    break
+                entries.append(Entry(entry.now_ms, at_once.value, at_once.fault, program.call.method))
+        program.key = (
+            type(beginning.argument),
+            beginning.owner,
+            state_of(use_case),
+            frozen(program.call),
+            entries[-1].to,
+        )
+    except StopIteration as end:
+        program.call, program.result = None, end.value
+        program.key = ("ended", beginning, end.value)
+    except Fault as failure:
+        program.call, program.failure = None, failure
+        program.key = ("failed", beginning, str(failure))
+    finally:
+        use_case.close()
+    program.log = tuple(entries)
+    return program
+
+
+def message_fields(name: str) -> dict[str, str]:
+    """The fields of `ports.Inbound` for a message of this name; its text is its name."""
+    return {"conversation_id": CONVERSATION, "provider_id": name, "author": "ana", "text": name}
+
+
+CONVERSATION = "stage:shop:ana"
+"""The one conversation that is explored: no two share anything."""
