@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from contract.channel_suite import NOW_MS, Subject, instagram, messenger, telegram, webhook
+from contract.channel_suite import NOW_MS, Subject, instagram, messenger, telegram, webhook, whatsapp, whatsapp_aws
 from fakes import ManualClock, World
 from rejoinder.bots.function import FunctionBot
 from rejoinder.channels import open_channel
@@ -29,6 +29,25 @@ NOT_ONE_MESSAGE: dict[str, dict[str, dict[str, int]]] = {
         "from-bot linked-channel joined pinned migrated edited edited-location inline-press channel-post reaction "
         "blocked unknown-update unknown-content"
     ),
+    "whatsapp": ignored(
+        "reaction reaction-removed system unknown-type request-welcome echo errors template-status status-delivered "
+        "status-read status-of-another-sender"
+    )
+    | {
+        "batch": {"recorded": 5},
+        "batch-with-a-bad-one": {"recorded": 2, "rejected": 1},
+        "group": {"recorded": 2},
+        "message-with-statuses": {"ignored": 2, "recorded": 1, "reported": 1},
+        "status-sent": {"reported": 1},
+        "status-failed": {"reported": 1},
+        "status-username": {"reported": 1},
+    },
+    "whatsapp_aws": ignored("another-number")
+    | {
+        "batch-with-a-bad-one": {"recorded": 2, "rejected": 1},
+        "status-sent": {"reported": 1},
+        "status-failed": {"reported": 1},
+    },
     "messenger": ignored("echo read reaction referral edited standby unknown-event delivery optin feed")
     | {
         "echo-of-our-send": {"reported": 1},
@@ -45,7 +64,7 @@ NOT_ONE_MESSAGE: dict[str, dict[str, dict[str, int]]] = {
 }
 """The stored events that are not read as one message, and what they come to."""
 
-SUBJECTS = (webhook(), telegram(), messenger(), instagram())
+SUBJECTS = (webhook(), telegram(), whatsapp(), whatsapp_aws(), messenger(), instagram())
 
 
 @dataclass
