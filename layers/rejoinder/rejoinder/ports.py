@@ -10,7 +10,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from rejoinder.protocol.conversation import Attachment, Held, Lease, Message, Outbox, Row, TurnRecord
+from rejoinder.protocol.conversation import Attachment, Consent, Held, Lease, Message, Outbox, Row, TurnRecord
+from rejoinder.protocol.effects import (
+    Begun,
+    Doubtful,
+    Effect,
+    Ended,
+    Happened,
+    TakenOver,
+    UnderWay,
+    Withdrawn,
+    effect_key,
+    idempotency_key,
+)
 from rejoinder.protocol.outcomes import (
     Amended,
     Claimed,
@@ -64,12 +76,38 @@ class UnknownOutcome(Fault):
     """It may have happened: never repeated blindly.
 
     Attributes:
-        told_later: the other side says by itself, soon, that it did happen (`Reported`).
+        told_later: soon it can be known whether it happened: the other side tells (`Reported`), or can be asked.
     """
 
     def __init__(self, reason: str, *, told_later: bool = False) -> None:
         super().__init__(reason)
         self.told_later = told_later
+
+
+class EffectInDoubt(UnknownOutcome):
+    """An effect of the bot may have happened, and nobody can tell. Not for a model to hear: it would do it again.
+
+    Attributes:
+        retry_after_ms: how long until that can be settled; None: by an operator alone, so the attempt has failed for good.
+    """
+
+    def __init__(self, reason: str, *, retry_after_ms: int | None = None) -> None:
+        super().__init__(reason)
+        self.retry_after_ms = retry_after_ms
+
+
+class Unwanted(BaseException):
+    """Ends a bot whose reply nobody wants any more, from within its own call of `turn.once`.
+
+    No `Exception`, so that what a bot does about a tool's failure does not keep it.
+
+    Attributes:
+        outdated: because a newer message has come; else the time is over, or another holder has taken over.
+    """
+
+    def __init__(self, reason: str, *, outdated: bool = False) -> None:
+        super().__init__(reason)
+        self.outdated = outdated
 
 
 class Unverified(Permanent):
@@ -102,6 +140,7 @@ class Request:
         query: the raw query string, without `?`.
         via: the account's label in the URL.
         topic_arn: the SNS topic that it was published to; empty for all that comes over HTTP.
+        query_as_sent: the query is as the sender wrote it, and not put together again from its parameters.
     """
 
     method: str
@@ -112,6 +151,7 @@ class Request:
     query: str = ""
     via: str = "default"
     topic_arn: str = ""
+    query_as_sent: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +172,8 @@ class Inbound:
         sent_at_ms: None where the channel does not say.
         sequence: the provider's own order within one time; 0 where it has none.
         address: where a reply goes, in the channel's own words.
+        consent: whether it withdraws the author's consent to be written to, or gives it again.
+        follows: nobody is addressed by it: it counts only in a conversation that has begun.
     """
 
     conversation_id: str
@@ -143,6 +185,8 @@ class Inbound:
     author_name: str = ""
     attachments: tuple[Attachment, ...] = ()
     address: str = ""
+    consent: Consent = ""
+    follows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +320,72 @@ def no_secret(reference: str) -> str:
     raise Permanent(f"{reference}: this turn cannot read secrets; give it `secret`, or the bot the value itself")
 
 
+class Once(Protocol):
+    """Makes an effect happen once, however often the turn is generated."""
+
+    def __call__(
+        self,
+        name: str,
+        key: object,
+        effect: Callable[[], Any],
+        *,
+        in_doubt: Literal["hold", "retry"] = "hold",
+        check: Callable[[], Any] | None = None,
+        refused: tuple[type[Exception], ...] = (),
+    ) -> Any:
+        """Do it, or give the result that it had in an earlier attempt at this turn (`docs/effects.md`).
+
+        Args:
+            name: what it is called, 1 to 128 characters; operators see it.
+            key: JSON that tells two effects of that name apart within the turn, such as the tool's arguments. Whoever
+                calls with the same one gets the same result.
+            effect: does it, in less than the lease's length (30 s), and gives a result that is JSON, at most 64 KB. It
+                raises `Transient`, `Permanent` or one of `refused` where it certainly did not happen. Whatever else it
+                raises leaves that in doubt.
+            in_doubt: what to do where an earlier attempt may have done it: `hold` leaves it to an operator and the turn
+                to the fallback reply; `retry` does it again, so that it may happen twice.
+            check: asks the other side instead: its result, or None where it did not happen.
+            refused: exceptions of `effect` that say so.
+
+        Returns:
+            The result, as it comes back from JSON.
+
+        Raises:
+            EffectInDoubt: let it pass.
+            Unwanted: let it pass.
+            Permanent: the name, the key or the result cannot be used.
+            Transient: the store cannot be asked.
+        """
+
+
+def not_recorded(
+    name: str,  # noqa: ARG001  # the signature of `Once`
+    key: object,  # noqa: ARG001
+    effect: Callable[[], Any],
+    *,
+    in_doubt: Literal["hold", "retry"] = "hold",  # noqa: ARG001
+    check: Callable[[], Any] | None = None,  # noqa: ARG001
+    refused: tuple[type[Exception], ...] = (),  # noqa: ARG001
+) -> Any:
+    """Do an effect for a turn that was made by hand, in a test of a bot: there is no second attempt."""
+    return effect()
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """By what right a turn is answered.
+
+    Attributes:
+        lease: the holder's.
+        first: the id of the first message that the turn answers, by arrival.
+        received: the row's counter beyond which the reply is outdated; None where it is sent all the same.
+    """
+
+    lease: Lease
+    first: bytes
+    received: int | None
+
+
 @dataclass(slots=True)
 class Turn:
     """What a bot answers: every unanswered message of one conversation, and what it knows of it.
@@ -292,6 +402,8 @@ class Turn:
         stopped: tells whether the reply is no longer wanted (time ran out, or another holder took over).
         secret: reads a secret or another parameter by reference (`ssm:NAME`, `secretsmanager:NAME`, at the desk
             `env:NAME`), from memory for some minutes.
+        once: makes an effect happen once, however often this turn is generated.
+        grant: by what right; None for a turn that was made by hand.
     """
 
     conversation_id: str
@@ -304,6 +416,17 @@ class Turn:
     outdated: Callable[[], bool] = lambda: False
     stopped: Callable[[], bool] = lambda: False
     secret: Callable[[str], str] = no_secret
+    once: Once = not_recorded
+    grant: Grant | None = None
+
+    def idempotency_key(self, name: str, key: object) -> str:
+        """Name an effect for the other side, the same in every attempt at this turn: 32 hex digits.
+
+        Raises:
+            ValueError: as `once` would refuse name or key.
+        """
+        first = self.grant.first if self.grant is not None else b""
+        return idempotency_key(self.conversation_id, effect_key(first, name, key))
 
     @property
     def channel(self) -> str:
@@ -341,10 +464,15 @@ class BotFailed:
     ours: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """The bot has stopped, because a newer message has come: whoever claims next answers everything."""
+
+
 class Work(Protocol):
     """A running bot."""
 
-    async def wait(self, until_ms: int) -> Replied | BotFailed | None:
+    async def wait(self, until_ms: int) -> Replied | BotFailed | Outdated | None:
         """Wait for the answer until the given time (epoch ms); None: still running."""
 
     async def cancel(self) -> None:
@@ -410,6 +538,10 @@ class WakeUps(Protocol):
 class Channel(Protocol):
     """One account on one channel: verify, parse, send."""
 
+    @property
+    def taken(self) -> Response | None:
+        """The answer to a webhook whose messages are kept, where the provider wants one of its own; None: any 200."""
+
     def verify(self, request: Request, now_ms: int) -> None:
         """Check the proof over the raw bytes, in constant time, before anything is parsed.
 
@@ -443,8 +575,14 @@ class Channel(Protocol):
             UnknownOutcome: may have been sent.
         """
 
-    async def was_sent(self, reply_id: str, index: int) -> bool | None:
-        """Ask whether the part was sent; None where the channel cannot be asked. What it has reported is kept apart."""
+    async def was_sent(self, part: str, reply_id: str, index: int) -> bool | None:
+        """Ask whether the part was sent; None where the channel cannot be asked. What it has reported is kept apart.
+
+        Args:
+            part: as it was rendered; it says where the reply was to go.
+            reply_id: of the reply.
+            index: of the part.
+        """
 
     async def typing(self, to: Message) -> None:
         """Show that a reply is being written. Best effort: never raises."""
@@ -556,6 +694,20 @@ class Store(Protocol):
 
     async def held(self, conversation_id: str, now_ms: int) -> tuple[Held, ...]:
         """Read the replies that wait for an operator, oldest first."""
+
+    async def begin_effect(
+        self, conversation_id: str, key: str, name: str, by: str, now_ms: int, over: str | None = None
+    ) -> Begun | Happened | UnderWay | Doubtful:
+        """See `effects.begin`; `key` is `effects.effect_key`."""
+
+    async def end_effect(self, conversation_id: str, key: str, by: str, result: str, now_ms: int) -> Ended | TakenOver:
+        """See `effects.end`."""
+
+    async def withdraw_effect(self, conversation_id: str, key: str, by: str) -> Withdrawn | TakenOver:
+        """See `effects.withdraw`."""
+
+    async def open_effects(self, conversation_id: str, now_ms: int) -> tuple[Effect, ...]:
+        """Read the effects that were begun and not ended, the oldest first."""
 
     async def owed(self, before_ms: int) -> Sequence[str]:
         """List the conversations that have owed something since before the given time, from the index `owed`."""
