@@ -6,6 +6,7 @@ from collections import Counter
 from cases.expectations import expectation, only_answered, parts, turns_in_store
 from cases.stage import Stage, ms
 from rejoinder.bots.folding import folded
+from rejoinder.channels.markup import PLAIN, written
 from rejoinder.ports import Replied
 from rejoinder.run import run
 from rejoinder.simulator.records import START_MS
@@ -175,10 +176,15 @@ def send_calls(stage: Stage, value: int) -> None:
 
 @expectation
 def send_calls_max(stage: Stage, value: int) -> None:
-    """The channel's server was asked at most so often, and got the whole text."""
+    """The channel's server was asked at most so often, and took the whole text, without any markup."""
     assert stage.server is not None
-    assert 1 <= len(stage.server.received) <= value
-    assert [json.loads(one.body)["text"] for one in stage.server.received] == [stage.plan[0].says]
+    *refused, taken = [json.loads(one.body) for one in stage.server.received]
+    assert len(refused) + 1 <= value
+    assert stage.deliveries == [*([False] * len(refused)), True]
+    said = stage.plan[0].says
+    assert said is not None
+    assert "parse_mode" not in taken
+    assert taken["text"] == written(said, PLAIN)
 
 
 @expectation

@@ -1,6 +1,8 @@
 """The steps that tell of a send: when it happens, what stands in the store before it, what the channel answers."""
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from cases import carriers
 from cases.stage import Planned, Stage, ms
@@ -69,11 +71,9 @@ def send_response(stage: Stage, told: Told) -> None:
         server.answers.clear()
         send_at(stage, told)
     match dict(told.given):
-        case {"status": 400, "body": {"description": str(text)}} if "can't parse entities" in text:
-            server.answers.append(accepted(stage))  # that answer is given to markup; plain text it takes
-            stage.deliveries.append(True)
-            stage.afterwards.append(lambda: plain(server))
-            return
+        case {"status": 400, "body": body} if corrected_at_once(body):
+            server.answers += [Say(400, json.dumps(body).encode()), accepted(stage)]
+            stage.deliveries += [False, True]
         case {"status": int(status), "body": body}:
             server.answers.append(Say(status, json.dumps(body).encode()))
             stage.deliveries.append(status == 200)
@@ -94,9 +94,9 @@ def accepted(stage: Stage) -> Say:
     return Say(200, carriers.ACCEPTED[carriers.carrier(channel)])
 
 
-def plain(server: Loopback) -> None:
-    """Nothing was sent as markup."""
-    assert all("parse_mode" not in json.loads(one.body) for one in server.received)
+def corrected_at_once(body: Mapping[str, Any]) -> bool:
+    """Whether a refusal says how the request would be taken: that is done within the same send."""
+    return "can't parse entities" in body.get("description", "") or "migrate_to_chat_id" in body.get("parameters", {})
 
 
 def answered(stage: Stage, server: Loopback) -> None:

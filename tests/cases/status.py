@@ -71,7 +71,6 @@ CHANNEL_ISSUES = {
 }
 UNFINISHED = {
     "FC-083": Later("Newer"),
-    "FC-105": Later("Meta"),
     "FC-134": Later("Models"),
     "FC-135": Later("Models"),
 }

@@ -26,7 +26,7 @@ def ignored(cases: str) -> dict[str, dict[str, int]]:
 NOT_ONE_MESSAGE: dict[str, dict[str, dict[str, int]]] = {
     "webhook": ignored("empty from-bot other-type") | {"batch": {"recorded": 3, "rejected": 1}},
     "telegram": ignored(
-        "from-bot linked-channel joined pinned migrated edited edited-location inline-press channel-post reaction "
+        "from-bot linked-channel joined pinned migrated edited edited-caption edited-location inline-press channel-post reaction "
         "blocked unknown-update unknown-content"
     ),
     "whatsapp": ignored(

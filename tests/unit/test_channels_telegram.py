@@ -116,7 +116,7 @@ def test_who_writes_as_a_group_or_as_a_channel_is_a_person_all_the_same() -> Non
 @pytest.mark.parametrize(
     "case",
     [
-        "from-bot", "linked-channel", "joined", "pinned", "migrated", "edited", "channel-post", "callback-query",
+        "from-bot", "linked-channel", "joined", "pinned", "migrated", "channel-post", "edited-location", "inline-press",
         "reaction", "blocked", "unknown-update", "unknown-content",
     ],
 )  # fmt: skip
@@ -125,7 +125,8 @@ def test_what_is_not_a_message_of_a_person_is_ignored(case: str) -> None:
 
 
 def test_an_ignored_update_says_which_kind_it_is() -> None:
-    assert read("edited") == Ignored("update: edited_message")
+    assert read("reaction") == Ignored("update: message_reaction")
+    assert read("edited-location") == Ignored("a live location has moved")
     assert read("unknown-update") == Ignored("update: of an unknown kind")
 
 
@@ -174,16 +175,6 @@ def test_long_texts_are_split_and_joined_buttons_come_last() -> None:
         "keyboard": [[{"text": "red"}], [{"text": "blue"}]],
         "one_time_keyboard": True,
         "resize_keyboard": True,
-    }
-
-
-def test_texts_are_sent_without_markup() -> None:
-    """Field case FC-114: no character of a model's text may be taken for markup."""
-    (call,) = calls(Text("Use **antique_identifier** and `code (v1.2)! *"))
-    assert call == {
-        "method": "sendMessage",
-        "chat_id": 5550000001,
-        "text": "Use **antique_identifier** and `code (v1.2)! *",
     }
 
 

@@ -69,6 +69,17 @@ TELEGRAM = Dialect(
 )
 """Telegram Bot API, "Formatting options", HTML style."""
 
+SLACK = Dialect(
+    bold=("*", "*"),
+    italic=("_", "_"),
+    strike=("~", "~"),
+    code=("`", "`"),
+    fence=("```\n", "\n```"),
+    link="<{url}|{text}>",
+    escapes={"&": "&amp;", "<": "&lt;", ">": "&gt;"},
+)
+"""Slack developer docs, "Formatting message text" (mrkdwn)."""
+
 _BLOCK = re.compile(
     r"(?P<indent>[ \t]*)"
     r"(?:#{1,6}[ \t]+(?P<heading>\S.*?)(?:[ \t]+#+)?[ \t]*|[*+-][ \t]+(?P<entry>.*)|>[ \t]?(?P<quoted>.*))"
@@ -120,6 +131,17 @@ def written(markdown: str, dialect: Dialect) -> str:
     if fenced is not None:  # never closed, as in a text that was cut
         lines.append(_fenced(fenced, dialect))
     return "\n".join(lines)
+
+
+def open_fence(markdown: str) -> str:
+    """Give the mark of the fenced block that a text leaves open; empty where it leaves none."""
+    end = ""
+    for line in markdown.split("\n"):
+        if end:
+            end = "" if line.strip() == end else end
+        elif (found := _FENCE.fullmatch(line)) is not None:
+            end = found[1]
+    return end
 
 
 def _fenced(content: list[str], dialect: Dialect) -> str:

@@ -60,6 +60,8 @@ def opened(platform: Platform, via: str, fields: Mapping[str, str], needed: Mapp
 class MessagingChannel:
     """Implements `ports.Channel` for one page or Instagram account."""
 
+    taken = None
+
     def __init__(self, platform: Platform, fields: Mapping[str, str], graph_url: str) -> None:
         self._platform = platform
         self._app_secret = fields["app_secret"]
@@ -122,7 +124,7 @@ class MessagingChannel:
         if not answer.get("message_id"):
             raise UnknownOutcome("Meta answered 200 without a message id", told_later=told_later)
 
-    async def was_sent(self, reply_id: str, index: int) -> bool | None:  # noqa: ARG002  # the port's
+    async def was_sent(self, part: str, reply_id: str, index: int) -> bool | None:  # noqa: ARG002  # the port's
         """The platform cannot be asked; Messenger reports by itself."""
         return None
 

@@ -47,13 +47,8 @@ def content_of(message: Mapping[str, Any]) -> tuple[str, tuple[Attachment, ...]]
     if message.get("quick_reply") is not None:
         chosen = reading.object_field(message, "quick_reply")
         payload = reading.text_field(chosen, "payload", max_bytes=reading.MAX_REF_BYTES)
-        attachments += payload_of(payload, text)
+        attachments += reading.payload_of(payload, text)
     return text, tuple(attachments)
-
-
-def payload_of(payload: str, text: str) -> tuple[Attachment, ...]:
-    """Keep what a button means, where its text does not say it already."""
-    return (Attachment("payload", payload, "button"),) if payload not in {"", text} else ()
 
 
 def _attachment(source: Mapping[str, Any]) -> Attachment:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rejoinder.channels import reading
-from rejoinder.channels.meta_messaging_contents import content_of, payload_of
+from rejoinder.channels.meta_messaging_contents import content_of
 from rejoinder.ports import Edited, Event, Ignored, Inbound, Malformed, Rejected, Reported
 from rejoinder.protocol.conversation import Attachment
 from rejoinder.protocol.identity import ConversationId
@@ -97,7 +97,7 @@ class MessagingReader:
         if not mid:  # older versions of the API: the press is known by its instant
             digest = hashlib.blake2b(payload.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
             mid = f"postback-{reading.integer_field(event, 'timestamp')}-{digest}"
-        return self._inbound(event, mid, sender, account, text, payload_of(payload, text))
+        return self._inbound(event, mid, sender, account, text, reading.payload_of(payload, text))
 
     def _edit(self, event: Mapping[str, Any], edit: Mapping[str, Any], sender: str, account: str) -> Event:
         mid = reading.id_field(edit, "mid")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from rejoinder.ports import Malformed, Permanent, Request
+from rejoinder.protocol.conversation import Attachment
 
 MAX_DEPTH = 64
 """No channel nests deeper; a megabyte of brackets would end in a RecursionError."""
@@ -168,6 +169,11 @@ def coordinates(source: Mapping[str, Any]) -> str:
     ):
         raise Malformed("location has no latitude and longitude in degrees")
     return ",".join(f"{value:.6f}".rstrip("0").rstrip(".") for value in degrees)
+
+
+def payload_of(payload: str, text: str) -> tuple[Attachment, ...]:
+    """Keep what a button that was pressed means, where its text does not say it already."""
+    return (Attachment("payload", payload, "button"),) if payload not in {"", text} else ()
 
 
 def kind(value: object) -> str:
