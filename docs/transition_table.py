@@ -4,11 +4,12 @@ import inspect
 import re
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args, get_type_hints
 
 from rejoinder.ports import Store
-from rejoinder.protocol import transitions
+from rejoinder.protocol import pausing, transitions
 
 PAGE = Path(__file__).with_name("protocol.md")
 BEGIN, END = "<!-- transitions: made by `make docs` -->", "<!-- end of transitions -->"
@@ -16,18 +17,26 @@ BEGIN, END = "<!-- transitions: made by `make docs` -->", "<!-- end of transitio
 
 def table() -> str:
     """The table, one row per transition, in the order of the source."""
-    names = [name for name, value in vars(transitions).items() if inspect.isfunction(value) and hasattr(Store, name)]
-    rows = [" | ".join(["", f"`{name}`", *row_of(name), ""]).strip() for name in names]
+    rows = [" | ".join(["", f"`{name}`", *row_of(function), ""]).strip() for name, function in found()]
     return "\n".join(["| name | it is for | condition | effect | answers |", "|---|---|---|---|---|", *rows])
 
 
-def row_of(name: str) -> list[str]:
+def found() -> list[tuple[str, Callable[..., object]]]:
+    """Every transition, by its name."""
+    return [
+        (name, value)
+        for module in (transitions, pausing)
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__ and hasattr(Store, name)
+    ]
+
+
+def row_of(function: Callable[..., object]) -> list[str]:
     """Purpose, condition, effect and answers of one transition."""
-    function = getattr(transitions, name)
     doc = inspect.cleandoc(function.__doc__ or "")
     section = re.search(r"^Transition:\n((?: +.*\n?)+)", doc, re.MULTILINE)
     if section is None:
-        raise ValueError(f"{name}: its docstring has no section `Transition:`")
+        raise ValueError(f"{function}: its docstring has no section `Transition:`")
     text = re.sub(r"\n {8}", " ", section.group(1))
     fields = dict(line.strip().split(": ", 1) for line in textwrap.dedent(text).strip().splitlines())
     answers = get_type_hints(function)["return"]

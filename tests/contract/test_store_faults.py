@@ -14,8 +14,9 @@ from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.outcomes import Claimed, Recorded
 from rejoinder.protocol.timing import Timing
 from rejoinder.run import run
-from rejoinder.stores.dynamodb.store import DynamoDBStore, StoreDisagrees
+from rejoinder.stores.dynamodb.store import DynamoDBStore
 from rejoinder.stores.dynamodb.table import Table, connect
+from rejoinder.stores.dynamodb.transitions import StoreDisagrees
 from serialised_moto import REGION, fresh_store, serialised_moto
 
 ANA = "webhook:shop:ana"

@@ -72,6 +72,9 @@ WEIGHTED: list[tuple[int, str, list[st.SearchStrategy[Any]]]] = [
         ],
     ),
     (1, "half_a_lease", [WHICH, st.sampled_from(["finish_owing", "renew"]), st.booleans()]),
+    (2, "pause", [st.sampled_from([500, 5_000, 120_000])]),
+    (1, "unpause", []),
+    (2, "settle", [st.booleans()]),
     (1, "repeat", []),
     (1, "forget", []),
 ]
@@ -184,6 +187,22 @@ class RowSideBySide(SideBySide):
         outcome = self.both(method, owner, self.now_ms)
         if isinstance(outcome, Claimed):
             self.holdings.insert(0, Holding(Lease(owner, outcome.row.lease_token), outcome.row))
+
+    def pause(self, length_ms: int) -> None:
+        self.both("pause", self.now_ms + length_ms, self.now_ms)
+
+    def unpause(self) -> None:
+        self.both("unpause")
+
+    def settle(self, stale: bool) -> None:
+        """By the row as it is, or by one that was read before somebody claimed."""
+        read = self.row
+        if not read.pending:
+            return
+        if stale and self.holdings and self.holdings[0].claimed.pending:
+            read = self.holdings[0].claimed
+        outbox = Outbox(f"by-hand-{next(self.owners)}", (), read.pending, said="I am on it.", handled=True)
+        self.both("settle", read, outbox, self.now_ms)
 
     def holding(self, which: int) -> Holding | None:
         return self.holdings[min(which, len(self.holdings) - 1)] if self.holdings else None

@@ -85,6 +85,29 @@ class Held(Answered):
     until_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class Paused(Answered):
+    """`claim`, `resume`: a person has the conversation. `commit`: and took it since my claim; mine still."""
+
+    until_ms: int
+
+
+class Halted(Done):
+    """`pause`: the bot keeps still until then, or for longer if somebody said so before."""
+
+
+class Continued(Done):
+    """`unpause`: the bot may answer again."""
+
+
+class Handled(Done):
+    """`settle`: everything pending counts as answered by a person."""
+
+
+class Unsettled(Answered):
+    """`settle`: the row is not as it was read, or somebody is at work on it. Nothing was changed."""
+
+
 class Settled(Answered):
     """`claim`: nothing is owed; `resume`: no committed reply is left."""
 

@@ -151,8 +151,8 @@ def cap_ms(row: Row, timing: Timing) -> int | None:
 
 
 def due_at_ms(row: Row, timing: Timing) -> int:
-    """When what is owed may be generated; 0 (at once) with no window open, and never before `retry_at_ms`."""
+    """When what is owed may be generated: 0 (at once) with no window open, never before a retry or a pause's end."""
     due = 0
     if row.window_opened_at_ms is not None and row.last_message_at_ms is not None:
         due = min(row.last_message_at_ms + timing.debounce_ms, row.window_opened_at_ms + timing.max_wait_ms)
-    return max(due, row.retry_at_ms or 0)
+    return max(due, row.retry_at_ms or 0, row.paused_until_ms or 0)

@@ -37,6 +37,7 @@ from rejoinder.protocol.outcomes import (
     NotDue,
     Overflowed,
     Owing,
+    Paused,
     Recorded,
     Released,
     Renewed,
@@ -72,7 +73,8 @@ def record(
     Transition:
         if: id in neither `pending` nor `answered_ids`; `pending` below its bound
         then: `received` +1; the message at the end of `pending`; `last_message_at_ms`, `expires_at_s`;
-            `window_opened_at_ms` and the `owed` keys if absent
+            `window_opened_at_ms` and the `owed` keys if absent; `opted_out_at_ms` where it withdraws consent, and gone
+            where it gives consent
     """
     for pending in row.pending:
         if pending.id == message.id and pending.arrived_at_ms == message.arrived_at_ms:
@@ -92,9 +94,21 @@ def record(
             window_opened_at_ms=opened,
             owed_shard=owed_shard(conversation_id),
             owed_since_ms=owed_since,
+            opted_out_at_ms=opted_out_after(row, message, now_ms),
             expires_at_s=expiry_s(now_ms, timing),
         )
     )
+
+
+def opted_out_after(row: Row, message: Message, now_ms: int) -> int | None:
+    """Since when nothing may be sent, once the message is recorded; None where it may."""
+    match message.consent:
+        case "withdrawn":
+            return now_ms
+        case "given" | "implied":
+            return None
+        case "":
+            return row.opted_out_at_ms
 
 
 def amend(row: Row, index: int, edit: Message) -> Amended | Unamended:
@@ -135,12 +149,14 @@ def overflow(row: Row, timing: Timing) -> Overflowed | Room:
     return Overflowed(replace(row, overflowed=row.overflowed + 1))
 
 
-def claim(row: Row, owner: str, now_ms: int, timing: Timing) -> Claimed | NotDue | Held | Settled | Undelivered:
+def claim(
+    row: Row, owner: str, now_ms: int, timing: Timing
+) -> Claimed | NotDue | Held | Paused | Settled | Undelivered:
     """Take the lease to generate a reply to everything pending, and close the window.
 
     Transition:
-        if: no outbox; lease absent or expired; something owed; due
-        then: lease to me under the next token; the window closes
+        if: no outbox; lease absent or expired; something owed; not paused; due
+        then: lease to me under the next token; the window closes; a pause that is over goes
     """
     if row.lease_owner == owner:  # before NotDue: a newer message may have reopened the window
         return Claimed(row, repeated=True)
@@ -150,17 +166,19 @@ def claim(row: Row, owner: str, now_ms: int, timing: Timing) -> Claimed | NotDue
         return Held(row, row.lease_expires_at_ms)
     if row.outbox is not None:
         return Undelivered(row)
+    if row.paused_until_ms is not None and row.paused_until_ms > now_ms:
+        return Paused(row, row.paused_until_ms)
     due = due_at_ms(row, timing)
     if due > now_ms:
         return NotDue(row, due)
-    return Claimed(replace(granted(row, owner, now_ms, timing), window_opened_at_ms=None))
+    return Claimed(replace(granted(row, owner, now_ms, timing), window_opened_at_ms=None, paused_until_ms=None))
 
 
-def resume(row: Row, owner: str, now_ms: int, timing: Timing) -> Claimed | NotDue | Held | Settled:
+def resume(row: Row, owner: str, now_ms: int, timing: Timing) -> Claimed | NotDue | Held | Paused | Settled:
     """Take the lease to deliver the committed reply. The window stays: newer messages have opened it.
 
     Transition:
-        if: outbox present; lease absent or expired; `retry_at_ms` absent or past
+        if: outbox present; lease absent or expired; `retry_at_ms` absent or past; not paused, or nothing to send
         then: lease to me under the next token; the window stays
     """
     if row.lease_owner == owner:
@@ -169,6 +187,8 @@ def resume(row: Row, owner: str, now_ms: int, timing: Timing) -> Claimed | NotDu
         return Settled(row)
     if row.lease_expires_at_ms is not None and row.lease_expires_at_ms > now_ms:
         return Held(row, row.lease_expires_at_ms)
+    if row.paused_until_ms is not None and row.paused_until_ms > now_ms and not row.outbox.handled:
+        return Paused(row, row.paused_until_ms)
     if row.retry_at_ms is not None and row.retry_at_ms > now_ms:
         return NotDue(row, row.retry_at_ms)
     return Claimed(granted(row, owner, now_ms, timing))
@@ -195,11 +215,11 @@ def renew(row: Row, lease: Lease, now_ms: int, timing: Timing) -> Renewed | Lost
 
 def commit(
     row: Row, lease: Lease, answered: int, overflowed: int, outbox: Outbox, now_ms: int, timing: Timing
-) -> Committed | Superseded | Lost:
+) -> Committed | Superseded | Paused | Lost:
     """Recheck, and put the reply in the outbox, in one step: the last one before the send.
 
     Transition:
-        if: mine; `answered` as my claim found it; `received` is what the reply covers
+        if: mine; `answered` as my claim found it; not paused since; `received` is what the reply covers
         then: `answered` to what it covers; the covered prefix leaves `pending` for `answered_ids`; the window
             closes; `outbox`; `superseded` to 0; `overflowed` less what the turn told; `committed_token`; a full
             lease
@@ -220,6 +240,8 @@ def commit(
         return Committed(row, repeated=True)
     if row.answered != answered:  # or a repeated write would drop newer entries
         return Lost(row)
+    if row.paused_until_ms is not None:  # my claim removed one that was over: this one came since
+        return Paused(row, row.paused_until_ms)
     if row.received != covers:
         return Superseded(row)
     # absorbed messages may have opened a window
@@ -228,13 +250,13 @@ def commit(
 
 def commit_partial(
     row: Row, lease: Lease, answered: int, overflowed: int, outbox: Outbox, now_ms: int, timing: Timing
-) -> Committed | Lost:
+) -> Committed | Paused | Lost:
     """Commit a reply although newer messages came: they stay pending, and their window stays open.
 
     Only for a holder whose `commit` was just superseded, at the bound: so something newer is there for certain.
 
     Transition:
-        if: mine; `answered` as my claim found it
+        if: mine; `answered` as my claim found it; not paused since
         then: the same, but the window stays
     """
     if not mine(row, lease):
@@ -243,6 +265,8 @@ def commit_partial(
         return Committed(row, repeated=True)
     if row.answered != answered:
         return Lost(row)
+    if row.paused_until_ms is not None:
+        return Paused(row, row.paused_until_ms)
     return Committed(covered(row, lease, overflowed, outbox, now_ms, timing))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from rejoinder.protocol import transitions
+from rejoinder.protocol import pausing, transitions
 from rejoinder.protocol.conversation import (
     Held,
     Lease,
@@ -19,14 +19,18 @@ from rejoinder.protocol.outcomes import (
     Answered,
     Claimed,
     Committed,
+    Continued,
     Done,
     Duplicate,
     Finished,
     Full,
+    Halted,
+    Handled,
     Lost,
     NotDue,
     Overflowed,
     Owing,
+    Paused,
     Recorded,
     Released,
     Renewed,
@@ -35,6 +39,7 @@ from rejoinder.protocol.outcomes import (
     Superseded,
     Unamended,
     Undelivered,
+    Unsettled,
 )
 from rejoinder.protocol.outcomes import Held as HeldByAnother
 from rejoinder.protocol.timing import Timing
@@ -89,11 +94,13 @@ class MemoryStore:
 
     async def claim(
         self, conversation_id: str, owner: str, now_ms: int
-    ) -> Claimed | NotDue | HeldByAnother | Settled | Undelivered:
+    ) -> Claimed | NotDue | HeldByAnother | Paused | Settled | Undelivered:
         """See `transitions.claim`."""
         return self._apply(conversation_id, lambda row: transitions.claim(row, owner, now_ms, self.timing))
 
-    async def resume(self, conversation_id: str, owner: str, now_ms: int) -> Claimed | NotDue | HeldByAnother | Settled:
+    async def resume(
+        self, conversation_id: str, owner: str, now_ms: int
+    ) -> Claimed | NotDue | HeldByAnother | Paused | Settled:
         """See `transitions.resume`."""
         return self._apply(conversation_id, lambda row: transitions.resume(row, owner, now_ms, self.timing))
 
@@ -103,7 +110,7 @@ class MemoryStore:
 
     async def commit(
         self, conversation_id: str, lease: Lease, claimed: Row, outbox: Outbox, now_ms: int
-    ) -> Committed | Superseded | Lost:
+    ) -> Committed | Superseded | Paused | Lost:
         """See `transitions.commit`."""
         return self._apply(
             conversation_id,
@@ -114,7 +121,7 @@ class MemoryStore:
 
     async def commit_partial(
         self, conversation_id: str, lease: Lease, claimed: Row, outbox: Outbox, now_ms: int
-    ) -> Committed | Lost:
+    ) -> Committed | Paused | Lost:
         """See `transitions.commit_partial`."""
         return self._apply(
             conversation_id,
@@ -146,6 +153,18 @@ class MemoryStore:
     async def release_refused(self, conversation_id: str, lease: Lease, retry_at_ms: int) -> Released | Lost:
         """See `transitions.release_refused`."""
         return self._apply(conversation_id, lambda row: transitions.release_refused(row, lease, retry_at_ms))
+
+    async def pause(self, conversation_id: str, until_ms: int, now_ms: int) -> Halted:
+        """See `pausing.pause`."""
+        return self._apply(conversation_id, lambda row: pausing.pause(row, until_ms, now_ms, self.timing))
+
+    async def unpause(self, conversation_id: str) -> Continued:
+        """See `pausing.unpause`."""
+        return self._apply(conversation_id, pausing.unpause)
+
+    async def settle(self, conversation_id: str, read: Row, outbox: Outbox, now_ms: int) -> Handled | Unsettled:
+        """See `pausing.settle`."""
+        return self._apply(conversation_id, lambda row: pausing.settle(row, read, outbox, now_ms, self.timing))
 
     async def read(self, conversation_id: str) -> Row:
         """Read the row."""

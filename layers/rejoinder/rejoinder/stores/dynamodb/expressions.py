@@ -9,7 +9,7 @@ was counted up is removed instead of set to 0.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pynamodb.attributes import Attribute
@@ -69,8 +69,20 @@ def record(conversation_id: str, message: Message, now_ms: int, timing: Timing) 
             RowItem.owed_shard.set(owed_shard(conversation_id)),
             RowItem.owed_since_ms.set(RowItem.owed_since_ms | now_ms),
             RowItem.expires_at_s.set(expiry_s(now_ms, timing)),
+            *opting(message, now_ms),
         ],
     )
+
+
+def opting(message: Message, now_ms: int) -> list[Action]:
+    """What a message changes by the consent that it withdraws or gives."""
+    match message.consent:
+        case "withdrawn":
+            return [RowItem.opted_out_at_ms.set(now_ms)]
+        case "given" | "implied":
+            return [RowItem.opted_out_at_ms.remove()]
+        case "":
+            return []
 
 
 def amend(index: int, edit: Message) -> Write:
@@ -128,6 +140,16 @@ def pause_over(now_ms: int) -> Condition:
     return none_running
 
 
+def not_paused(now_ms: int) -> Condition:
+    """Whether no person has the conversation."""
+    # nobody has taken it
+    untaken: Condition = RowItem.paused_until_ms.does_not_exist()
+    # the pause is over
+    over: Condition = RowItem.paused_until_ms <= now_ms
+    bots: Condition = untaken | over
+    return bots
+
+
 def grant(owner: str, now_ms: int, timing: Timing) -> list[Action]:
     """A fresh lease under the next fencing token."""
     return [
@@ -146,6 +168,7 @@ def claim(owner: str, now_ms: int, timing: Timing) -> Write:
         # none is committed and undelivered
         & RowItem.outbox.does_not_exist()
         & lease_free(owner, now_ms)
+        & not_paused(now_ms)
         & pause_over(now_ms)
         & (
             # no window is open
@@ -155,7 +178,7 @@ def claim(owner: str, now_ms: int, timing: Timing) -> Write:
             # or has gone on for as long as it may
             | (RowItem.window_opened_at_ms <= now_ms - timing.max_wait_ms)
         ),
-        [*grant(owner, now_ms, timing), RowItem.window_opened_at_ms.remove()],
+        [*grant(owner, now_ms, timing), RowItem.window_opened_at_ms.remove(), RowItem.paused_until_ms.remove()],
     )
 
 
@@ -164,7 +187,11 @@ def resume(owner: str, now_ms: int, timing: Timing) -> Write:
     return Write(
         "RESUME",
         # a committed reply waits
-        RowItem.outbox.exists() & lease_free(owner, now_ms) & pause_over(now_ms),
+        RowItem.outbox.exists()
+        & lease_free(owner, now_ms)
+        & pause_over(now_ms)
+        # a person's own answer is only to be written down
+        & (not_paused(now_ms) | RowItem.outbox[OutboxMap.names["handled"][0]].exists()),
         grant(owner, now_ms, timing),
     )
 
@@ -191,10 +218,16 @@ def commit(lease: Lease, claimed: Row, outbox: Outbox, now_ms: int, timing: Timi
         mine(lease)
         # nobody has committed since my claim, nor an earlier try of mine: it would drop newer entries
         & (RowItem.answered == claimed.answered)
+        # nobody has taken the conversation since my claim, which removed a pause that was over
+        & RowItem.paused_until_ms.does_not_exist()
         # nothing newer than what the reply covers was recorded
         & (RowItem.received == claimed.answered + len(outbox.messages)),
         # absorbed messages may have opened a window
-        [*cover(lease, claimed, outbox, now_ms, timing), RowItem.window_opened_at_ms.remove()],
+        [
+            *cover(lease, claimed, outbox, now_ms, timing),
+            RowItem.lease_expires_at_ms.set(now_ms + timing.lease_ms),
+            RowItem.window_opened_at_ms.remove(),
+        ],
     )
 
 
@@ -203,8 +236,11 @@ def commit_partial(lease: Lease, claimed: Row, outbox: Outbox, now_ms: int, timi
     return Write(
         "COMMIT_PARTIAL",
         # as in COMMIT, without its last leg
-        mine(lease) & (RowItem.answered == claimed.answered),
-        cover(lease, claimed, outbox, now_ms, timing),
+        mine(lease) & (RowItem.answered == claimed.answered) & RowItem.paused_until_ms.does_not_exist(),
+        [
+            *cover(lease, claimed, outbox, now_ms, timing),
+            RowItem.lease_expires_at_ms.set(now_ms + timing.lease_ms),
+        ],
     )
 
 
@@ -227,7 +263,6 @@ def cover(lease: Lease, claimed: Row, outbox: Outbox, now_ms: int, timing: Timin
         *told,
         RowItem.committed_token.set(lease.token),
         RowItem.retry_at_ms.remove(),
-        RowItem.lease_expires_at_ms.set(now_ms + timing.lease_ms),
         RowItem.expires_at_s.set(expiry_s(now_ms, timing)),
     ]
 
@@ -294,4 +329,52 @@ def release_refused(lease: Lease, retry_at_ms: int) -> Write:
         # there is a reply to mark
         mine(lease) & RowItem.outbox.exists(),
         [*unhold(), refused_token.set(lease.token), RowItem.retry_at_ms.set(retry_at_ms)],
+    )
+
+
+def pause(until_ms: int, now_ms: int, timing: Timing) -> Write:
+    """PAUSE: see `pausing.pause`."""
+    return Write(
+        "PAUSE",
+        # not paused, or for less long
+        RowItem.paused_until_ms.does_not_exist() | (RowItem.paused_until_ms < until_ms),
+        [
+            RowItem.paused_until_ms.set(until_ms),
+            RowItem.received.set(RowItem.received | 0),  # else no comparison with them ever holds
+            RowItem.answered.set(RowItem.answered | 0),
+            RowItem.expires_at_s.set(expiry_s(now_ms, timing)),
+        ],
+    )
+
+
+def unpause() -> Write:
+    """UNPAUSE: see `pausing.unpause`."""
+    return Write("UNPAUSE", RowItem.paused_until_ms.exists(), [RowItem.paused_until_ms.remove()])
+
+
+def settle(read: Row, outbox: Outbox, now_ms: int, timing: Timing) -> Write:
+    """SETTLE: see `pausing.settle`."""
+    # as it was read: nobody has claimed since; a token that was never granted is absent
+    same_token: Condition = RowItem.lease_token == read.lease_token
+    if read.lease_token == 0:
+        same_token = same_token | RowItem.lease_token.does_not_exist()
+    lease = Lease("", read.lease_token)
+    covering = cover(lease, replace(read, overflowed=0), outbox, now_ms, timing)
+    return Write(
+        "SETTLE",
+        # a person has the conversation
+        RowItem.paused_until_ms.exists()
+        # nobody is at work
+        & (RowItem.lease_expires_at_ms.does_not_exist() | (RowItem.lease_expires_at_ms <= now_ms))
+        # nothing is to be delivered
+        & RowItem.outbox.does_not_exist()
+        # what is settled is what was read
+        & (RowItem.received == read.received)
+        & (RowItem.answered == read.answered)
+        & same_token,
+        [
+            *covering,
+            *unhold(),
+            RowItem.window_opened_at_ms.remove(),
+        ],
     )

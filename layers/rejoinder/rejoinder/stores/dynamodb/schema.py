@@ -188,6 +188,7 @@ class MessageMap(FrozenMap[Message]):
         "address": ("d", UnicodeAttribute()),
         "stored": ("s", BooleanAttribute()),
         "edited_at_ms": ("e", WholeNumber()),
+        "consent": ("c", UnicodeAttribute()),
     }
 
 
@@ -206,6 +207,7 @@ class OutboxMap(FrozenMap[Outbox]):
         "committed_at_ms": ("t", WholeNumber()),
         "refused_token": ("r", WholeNumber()),
         "failed": ("f", BooleanAttribute()),
+        "handled": ("h", BooleanAttribute()),
         "stored": ("s", BooleanAttribute()),
     }
 
@@ -264,9 +266,11 @@ class RowItem(Keyed):
     superseded = WholeNumber()
     committed_token = WholeNumber()
     retry_at_ms = WholeNumber()
+    paused_until_ms = WholeNumber()
     overflowed = WholeNumber()
     owed_shard = UnicodeAttribute()
     owed_since_ms = WholeNumber()
+    opted_out_at_ms = WholeNumber()
 
 
 class KeptItem(Keyed):

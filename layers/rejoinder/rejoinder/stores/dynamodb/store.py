@@ -1,10 +1,6 @@
-"""The store in DynamoDB: each transition one conditional write, whose answer carries the row either way.
+"""The store in DynamoDB: the transitions of the row, and everything that is kept beside it."""
 
-Where the condition does not hold, the returned old row is shown to the pure transition of the same name. It says why
-not, and recognises one's own earlier write whose answer was lost.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pynamodb.expressions.condition import Condition
@@ -13,9 +9,6 @@ from rejoinder.protocol import transitions
 from rejoinder.protocol.conversation import (
     MAX_CONTENT_BYTES,
     Held,
-    Lease,
-    Message,
-    Outbox,
     Row,
     TurnRecord,
     content_keys,
@@ -24,32 +17,6 @@ from rejoinder.protocol.conversation import (
     with_reply,
 )
 from rejoinder.protocol.identity import OWED_SHARDS
-from rejoinder.protocol.outcomes import (
-    Amended,
-    Answered,
-    Claimed,
-    Committed,
-    Done,
-    Duplicate,
-    Finished,
-    Full,
-    Lost,
-    NotDue,
-    Overflowed,
-    Owing,
-    Recorded,
-    Released,
-    Renewed,
-    Room,
-    Settled,
-    Superseded,
-    Unamended,
-    Undelivered,
-)
-from rejoinder.protocol.outcomes import Held as HeldByAnother
-from rejoinder.protocol.timing import Timing
-from rejoinder.stores.dynamodb import expressions
-from rejoinder.stores.dynamodb.expressions import Write
 from rejoinder.stores.dynamodb.schema import (
     HELD_PREFIX,
     OWED_INDEX,
@@ -66,176 +33,20 @@ from rejoinder.stores.dynamodb.schema import (
     text_key,
     turn_key,
 )
-from rejoinder.stores.dynamodb.table import Table
+from rejoinder.stores.dynamodb.transitions import Transitions
 
 CLOCKS_APART_MS = 60_000
 """Turns are ordered by their watermark; their times, from several clocks, are in that order but for this."""
 
 
-class StoreDisagrees(RuntimeError):  # noqa: N818  # named by what happened
-    """A condition refused what the pure transition would have done: a bug, in one of the two."""
-
-
 @dataclass(frozen=True, slots=True)
-class DynamoDBStore:
+class DynamoDBStore(Transitions):
     """Implements `ports.Store`.
 
     Attributes:
         table: where.
         timing: the settings of the protocol.
     """
-
-    table: Table
-    timing: Timing
-
-    def _write[D: Done, A: Answered](
-        self, conversation_id: str, write: Write, done: type[D], judge: Callable[[Row], A]
-    ) -> D | A:
-        """Make one write; `judge`, the pure transition, says why where it does not happen."""
-        decision = self.table.update(conversation_id, ROW, write)
-        row = row_of(decision.item)
-        if decision.happened:
-            return done(row)
-        outcome = judge(row)
-        if isinstance(outcome, Done) and not outcome.repeated:
-            raise StoreDisagrees(
-                f"{write.name} of {conversation_id}: the condition does not hold for a row at received {row.received}, "
-                f"answered {row.answered}, token {row.lease_token}, but the transition does; make the two agree"
-            )
-        return outcome
-
-    async def record(self, conversation_id: str, message: Message, now_ms: int) -> Recorded | Duplicate | Full:
-        """See `transitions.record`."""
-        return self._write(
-            conversation_id,
-            expressions.record(conversation_id, message, now_ms, self.timing),
-            Recorded,
-            lambda row: transitions.record(row, conversation_id, message, now_ms, self.timing),
-        )
-
-    async def amend(self, conversation_id: str, index: int, edit: Message) -> Amended | Unamended:
-        """See `transitions.amend`."""
-        return self._write(
-            conversation_id,
-            expressions.amend(index, edit),
-            Amended,
-            lambda row: transitions.amend(row, index, edit),
-        )
-
-    async def overflow(self, conversation_id: str) -> Overflowed | Room:
-        """See `transitions.overflow`."""
-        return self._write(
-            conversation_id,
-            expressions.overflow(self.timing),
-            Overflowed,
-            lambda row: transitions.overflow(row, self.timing),
-        )
-
-    async def claim(
-        self, conversation_id: str, owner: str, now_ms: int
-    ) -> Claimed | NotDue | HeldByAnother | Settled | Undelivered:
-        """See `transitions.claim`."""
-        return self._write(
-            conversation_id,
-            expressions.claim(owner, now_ms, self.timing),
-            Claimed,
-            lambda row: transitions.claim(row, owner, now_ms, self.timing),
-        )
-
-    async def resume(self, conversation_id: str, owner: str, now_ms: int) -> Claimed | NotDue | HeldByAnother | Settled:
-        """See `transitions.resume`."""
-        return self._write(
-            conversation_id,
-            expressions.resume(owner, now_ms, self.timing),
-            Claimed,
-            lambda row: transitions.resume(row, owner, now_ms, self.timing),
-        )
-
-    async def renew(self, conversation_id: str, lease: Lease, now_ms: int) -> Renewed | Lost:
-        """See `transitions.renew`."""
-        return self._write(
-            conversation_id,
-            expressions.renew(lease, now_ms, self.timing),
-            Renewed,
-            lambda row: transitions.renew(row, lease, now_ms, self.timing),
-        )
-
-    async def commit(
-        self, conversation_id: str, lease: Lease, claimed: Row, outbox: Outbox, now_ms: int
-    ) -> Committed | Superseded | Lost:
-        """See `transitions.commit`."""
-        return self._write(
-            conversation_id,
-            expressions.commit(lease, claimed, outbox, now_ms, self.timing),
-            Committed,
-            lambda row: transitions.commit(
-                row, lease, claimed.answered, claimed.overflowed, outbox, now_ms, self.timing
-            ),
-        )
-
-    async def commit_partial(
-        self, conversation_id: str, lease: Lease, claimed: Row, outbox: Outbox, now_ms: int
-    ) -> Committed | Lost:
-        """See `transitions.commit_partial`."""
-        return self._write(
-            conversation_id,
-            expressions.commit_partial(lease, claimed, outbox, now_ms, self.timing),
-            Committed,
-            lambda row: transitions.commit_partial(
-                row, lease, claimed.answered, claimed.overflowed, outbox, now_ms, self.timing
-            ),
-        )
-
-    async def progress(self, conversation_id: str, lease: Lease, sent: int, now_ms: int) -> Renewed | Lost:
-        """See `transitions.progress`."""
-        return self._write(
-            conversation_id,
-            expressions.progress(lease, sent, now_ms, self.timing),
-            Renewed,
-            lambda row: transitions.progress(row, lease, sent, now_ms, self.timing),
-        )
-
-    async def finish(self, conversation_id: str, lease: Lease) -> Finished | Owing | Lost:
-        """See `transitions.finish`."""
-        return self._write(
-            conversation_id, expressions.finish(lease), Finished, lambda row: transitions.finish(row, lease)
-        )
-
-    async def finish_owing(self, conversation_id: str, lease: Lease, owed_since_ms: int) -> Finished | Lost:
-        """See `transitions.finish_owing`."""
-        return self._write(
-            conversation_id,
-            expressions.finish_owing(lease, owed_since_ms),
-            Finished,
-            lambda row: transitions.finish_owing(row, lease, owed_since_ms),
-        )
-
-    async def release_superseded(self, conversation_id: str, lease: Lease) -> Released | Lost:
-        """See `transitions.release_superseded`."""
-        return self._write(
-            conversation_id,
-            expressions.release_superseded(lease),
-            Released,
-            lambda row: transitions.release_superseded(row, lease),
-        )
-
-    async def release_failed(self, conversation_id: str, lease: Lease, retry_at_ms: int) -> Released | Lost:
-        """See `transitions.release_failed`."""
-        return self._write(
-            conversation_id,
-            expressions.release_failed(lease, retry_at_ms),
-            Released,
-            lambda row: transitions.release_failed(row, lease, retry_at_ms),
-        )
-
-    async def release_refused(self, conversation_id: str, lease: Lease, retry_at_ms: int) -> Released | Lost:
-        """See `transitions.release_refused`."""
-        return self._write(
-            conversation_id,
-            expressions.release_refused(lease, retry_at_ms),
-            Released,
-            lambda row: transitions.release_refused(row, lease, retry_at_ms),
-        )
 
     async def read(self, conversation_id: str) -> Row:
         """Read the row, strongly consistent."""
