@@ -7,6 +7,8 @@ from rejoinder.deliver import deliver
 from rejoinder.ports import (
     BotFailed,
     Channel,
+    Grant,
+    Outdated,
     Outside,
     Permanent,
     Replied,
@@ -27,7 +29,7 @@ from rejoinder.protocol.conversation import (
     with_content,
 )
 from rejoinder.protocol.identity import reply_id
-from rejoinder.protocol.outcomes import Committed, Lost, Released, Superseded
+from rejoinder.protocol.outcomes import Committed, Lost, Paused, Released, Superseded
 from rejoinder.protocol.transitions import mine
 
 RENEWAL_RETRY_MS = 1_000
@@ -57,7 +59,7 @@ async def generate_and_commit(
 ) -> Committed | Released | Lost:
     """Bring the attempt to its commit, or give the lease back. Nothing is sent here."""
     channel, messages = await prepare(conversation_id, row, outside)
-    result: Replied | BotFailed | Lost
+    result: Replied | BotFailed | Outdated | Lost
     if row.attempts > outside.timing.max_attempts:  # earlier holders crashed: not once more
         result = BotFailed("every attempt crashed or timed out")
     else:
@@ -65,6 +67,8 @@ async def generate_and_commit(
     if isinstance(result, Lost):
         outside.observer.happened("lost", conversation_id, token=lease.token, at="generation")
         return result
+    if isinstance(result, Outdated):
+        return await give_back_superseded(conversation_id, row, lease, outside)
     outbox = rendered(conversation_id, result, row, lease, channel, messages[-1], outside)
     if isinstance(outbox, BotFailed):
         outside.observer.happened("attempt_failed", conversation_id, attempt=row.attempts, reason=outbox.reason)
@@ -101,9 +105,9 @@ async def answer(
     channel: Channel | None,
     deadline_ms: int,
     outside: Outside,
-) -> Replied | BotFailed | Lost:
+) -> Replied | BotFailed | Outdated | Lost:
     """Run the bot, renewing the lease, until it answers, fails, or its time is over."""
-    if channel is None:
+    if channel is None or says_nothing(conversation_id, row, outside):
         return Replied(Reply())
     now_ms = outside.clock.now_ms()
     turn = Turn(
@@ -114,6 +118,10 @@ async def answer(
         deadline_ms=deadline_ms,
         attempt=row.attempts,
         overflowed=row.overflowed,
+        # at the bound on superseding the reply is sent all the same
+        grant=Grant(
+            lease, row.pending[0].id, None if row.superseded >= outside.timing.max_superseded else row.received
+        ),
     )
     await channel.typing(row.pending[-1])
     work = await outside.bot.start(turn)
@@ -129,6 +137,14 @@ async def answer(
         if isinstance(renewed_or_lost, Lost):
             return renewed_or_lost
         renew_at_ms = renewed_or_lost
+
+
+def says_nothing(conversation_id: str, row: Row, outside: Outside) -> bool:
+    """Whether the bot is not asked: the author has opted out, or only opted in again, which the provider answers."""
+    if row.opted_out_at_ms is None and any(message.consent != "given" for message in row.pending):
+        return False
+    outside.observer.happened("not_asked", conversation_id, messages=len(row.pending))
+    return True
 
 
 async def renew(conversation_id: str, lease: Lease, work: Work, outside: Outside) -> int | Lost:
@@ -210,9 +226,17 @@ async def commit(
         case Lost():
             outside.observer.happened("lost", conversation_id, token=lease.token, at="commit")
         case Superseded():
-            outside.observer.happened("superseded", conversation_id, token=lease.token, in_a_row=row.superseded + 1)
+            return await give_back_superseded(conversation_id, row, lease, outside)
+        case Paused():
+            outside.observer.happened("withheld", conversation_id, token=lease.token)
             return await outside.store.release_superseded(conversation_id, lease)
     return committed
+
+
+async def give_back_superseded(conversation_id: str, row: Row, lease: Lease, outside: Outside) -> Released | Lost:
+    """Release because a newer message outdated the reply, which leaves no trace."""
+    outside.observer.happened("superseded", conversation_id, token=lease.token, in_a_row=row.superseded + 1)
+    return await outside.store.release_superseded(conversation_id, lease)
 
 
 async def give_back_failed(

@@ -27,13 +27,17 @@ from rejoinder.protocol.outcomes import (
     Amended,
     Claimed,
     Committed,
+    Continued,
     Duplicate,
     Finished,
     Full,
+    Halted,
+    Handled,
     Lost,
     NotDue,
     Overflowed,
     Owing,
+    Paused,
     Recorded,
     Released,
     Renewed,
@@ -42,6 +46,7 @@ from rejoinder.protocol.outcomes import (
     Superseded,
     Unamended,
     Undelivered,
+    Unsettled,
 )
 from rejoinder.protocol.outcomes import Held as HeldByAnother
 from rejoinder.protocol.timing import Timing
@@ -88,7 +93,7 @@ class EffectInDoubt(UnknownOutcome):
     """An effect of the bot may have happened, and nobody can tell. Not for a model to hear: it would do it again.
 
     Attributes:
-        retry_after_ms: how long until that can be settled; None: by an operator alone, so the attempt has failed for good.
+        retry_after_ms: how long until that can be settled; None: an operator must, so the attempt has failed for good.
     """
 
     def __init__(self, reason: str, *, retry_after_ms: int | None = None) -> None:
@@ -628,10 +633,12 @@ class Store(Protocol):
 
     async def claim(
         self, conversation_id: str, owner: str, now_ms: int
-    ) -> Claimed | NotDue | HeldByAnother | Settled | Undelivered:
+    ) -> Claimed | NotDue | HeldByAnother | Paused | Settled | Undelivered:
         """See `transitions.claim`."""
 
-    async def resume(self, conversation_id: str, owner: str, now_ms: int) -> Claimed | NotDue | HeldByAnother | Settled:
+    async def resume(
+        self, conversation_id: str, owner: str, now_ms: int
+    ) -> Claimed | NotDue | HeldByAnother | Paused | Settled:
         """See `transitions.resume`."""
 
     async def renew(self, conversation_id: str, lease: Lease, now_ms: int) -> Renewed | Lost:
@@ -639,12 +646,12 @@ class Store(Protocol):
 
     async def commit(
         self, conversation_id: str, lease: Lease, claimed: Row, outbox: Outbox, now_ms: int
-    ) -> Committed | Superseded | Lost:
+    ) -> Committed | Superseded | Paused | Lost:
         """See `transitions.commit`; `claimed` is the row that the caller's claim returned."""
 
     async def commit_partial(
         self, conversation_id: str, lease: Lease, claimed: Row, outbox: Outbox, now_ms: int
-    ) -> Committed | Lost:
+    ) -> Committed | Paused | Lost:
         """See `transitions.commit_partial`."""
 
     async def progress(self, conversation_id: str, lease: Lease, sent: int, now_ms: int) -> Renewed | Lost:
@@ -664,6 +671,15 @@ class Store(Protocol):
 
     async def release_refused(self, conversation_id: str, lease: Lease, retry_at_ms: int) -> Released | Lost:
         """See `transitions.release_refused`."""
+
+    async def pause(self, conversation_id: str, until_ms: int, now_ms: int) -> Halted:
+        """See `pausing.pause`."""
+
+    async def unpause(self, conversation_id: str) -> Continued:
+        """See `pausing.unpause`."""
+
+    async def settle(self, conversation_id: str, read: Row, outbox: Outbox, now_ms: int) -> Handled | Unsettled:
+        """See `pausing.settle`."""
 
     async def read(self, conversation_id: str) -> Row:
         """Read the row, strongly consistent; an absent one reads as `Row()`."""

@@ -15,6 +15,7 @@ from botocore.config import Config
 from rejoinder import channels
 from rejoinder.accounts import Accounts
 from rejoinder.bots.function import FunctionBot, load
+from rejoinder.effects import Effects
 from rejoinder.ingest import Ingest
 from rejoinder.observe.powertools import PowertoolsObserver
 from rejoinder.ports import Bot, Outside
@@ -167,7 +168,8 @@ class Wiring:
         def read(conversation_id: str) -> Row:
             return run(self._store.read(conversation_id))
 
-        return FunctionBot(load(self.settings.bot), read, self._clock, secret=self._secrets.read)
+        effects = Effects(self._store, self._clock, SystemIds(), self.observer, self.settings.timing)
+        return FunctionBot(load(self.settings.bot), read, self._clock, secret=self._secrets.read, once=effects.once_in)
 
     @cached_property
     def _accounts(self) -> Accounts:

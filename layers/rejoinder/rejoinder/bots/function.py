@@ -19,9 +19,12 @@ from rejoinder.ports import (
     BotFailed,
     Buttons,
     Clock,
+    EffectInDoubt,
     Fault,
     File,
     Image,
+    Once,
+    Outdated,
     Part,
     Permanent,
     Raw,
@@ -30,6 +33,7 @@ from rejoinder.ports import (
     Text,
     Transient,
     Turn,
+    Unwanted,
     no_secret,
     part_text,
 )
@@ -68,6 +72,7 @@ class FunctionBot:
         clock: time.
         flag: makes what a waiting caller sleeps on.
         secret: reads a secret by reference, for `turn.secret`.
+        once: gives a turn its `once`; None leaves the one that it has.
     """
 
     def __init__(
@@ -77,12 +82,14 @@ class FunctionBot:
         clock: Clock,
         flag: Callable[[], Flag] = threading.Event,
         secret: Callable[[str], str] = no_secret,
+        once: Callable[[Turn], Once] | None = None,
     ) -> None:
         self._function = function
         self._read = read
         self._clock = clock
         self._flag = flag
         self._secret = secret
+        self._once = once
 
     async def start(self, turn: Turn) -> "FunctionWork":
         """Begin to answer, in a thread that dies with the process."""
@@ -94,6 +101,8 @@ class FunctionBot:
             stopped=lambda: work.cancelled or self._clock.now_ms() >= turn.deadline_ms,
             secret=self._secret,
         )
+        if self._once is not None:
+            turn.once = self._once(turn)
         threading.Thread(
             target=lambda: work.end(answer(self._function, turn)), name=f"bot {turn.conversation_id}", daemon=True
         ).start()
@@ -106,15 +115,15 @@ class FunctionWork:
 
     clock: Clock
     done: Flag
-    result: Replied | BotFailed | None = None
+    result: Replied | BotFailed | Outdated | None = None
     cancelled: bool = False
 
-    def end(self, result: Replied | BotFailed) -> None:
+    def end(self, result: Replied | BotFailed | Outdated) -> None:
         """Take the result from the bot's thread."""
         self.result = result
         self.done.set()
 
-    async def wait(self, until_ms: int) -> Replied | BotFailed | None:
+    async def wait(self, until_ms: int) -> Replied | BotFailed | Outdated | None:
         """Wait for the answer until the given time; None: still running."""
         while not self.done.is_set() and (left_ms := until_ms - self.clock.now_ms()) > 0:
             self.done.wait(left_ms / 1000)
@@ -151,23 +160,33 @@ class _Watch:
         return self.found
 
 
-def answer(function: BotFunction, turn: Turn) -> Replied | BotFailed:
+def answer(function: BotFunction, turn: Turn) -> Replied | BotFailed | Outdated:
     """Call the function, and make of whatever it does an answer or a failure."""
     before = json.dumps(turn.state, sort_keys=True)
     try:
         returned = function(turn)
         if isawaitable(returned):
             returned = _awaited(returned)
-    except Transient as error:
-        return BotFailed(reason_of(error, turn), error.retry_after_ms, ours=error.ours)
     except BaseException as error:  # noqa: BLE001  # a bot that calls sys.exit() has failed, too
-        return BotFailed(reason_of(error, turn), final=isinstance(error, Permanent))
+        return ended_by(error, reason_of(error, turn))
     try:
         reply = read_reply(returned)
         after = read_state(turn.state)
     except Permanent as refusal:
         return BotFailed(str(refusal))
     return Replied(reply, None if json.dumps(turn.state, sort_keys=True) == before else after)
+
+
+def ended_by(error: BaseException, reason: str) -> BotFailed | Outdated:
+    """What it means that a bot raised."""
+    match error:
+        case Unwanted(outdated=True):
+            return Outdated()
+        case Transient():
+            return BotFailed(reason, error.retry_after_ms, ours=error.ours)
+        case EffectInDoubt():
+            return BotFailed(reason, error.retry_after_ms, final=error.retry_after_ms is None)
+    return BotFailed(reason, final=isinstance(error, Permanent))
 
 
 def _awaited(returned: Awaitable[object]) -> object:

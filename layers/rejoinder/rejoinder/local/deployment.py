@@ -2,7 +2,7 @@
 
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rejoinder.ingest import Ingest
@@ -10,7 +10,7 @@ from rejoinder.local.feed import Feed, FeedObserver
 from rejoinder.local.sharing import OneAtATime
 from rejoinder.local.thinking import Crashed, ThinkingBot
 from rejoinder.local.view import message_view, row_view
-from rejoinder.ports import Bot, Channel, Channels, Clock, Outside, Permanent, Store, WakeUps
+from rejoinder.ports import Bot, Channel, Channels, Clock, Observer, Outside, Permanent, Store, WakeUps
 from rejoinder.protocol.conversation import Message, with_content
 from rejoinder.protocol.outcomes import Answered, Done
 from rejoinder.protocol.wakeups import ForMessage, WakeUp
@@ -26,23 +26,22 @@ from rejoinder.waking import Waking
 SWEEP_EACH_MS = 300_000
 
 
-class OneAccount:
-    """Implements `ports.Channels`: the account `/webhooks/<name>/<via>`, and no other."""
+class TheseAccounts:
+    """Implements `ports.Channels`: these accounts, by `<name>/<via>`, and no other."""
 
-    def __init__(self, name: str, via: str, channel: Channel) -> None:
-        self._name = name
-        self._via = via
-        self._channel = channel
+    def __init__(self, accounts: Mapping[str, Channel]) -> None:
+        self._accounts = accounts
 
     async def channel(self, name: str, via: str) -> Channel:
-        """Find it.
+        """Find one.
 
         Raises:
             Permanent: another one was asked for.
         """
-        if (name, via) != (self._name, self._via):
-            raise Permanent(f"no account {name}/{via}; this program serves {self._name}/{self._via} alone")
-        return self._channel
+        channel = self._accounts.get(f"{name}/{via}")
+        if channel is None:
+            raise Permanent(f"no account {name[:64]}/{via[:64]}; this program serves {', '.join(self._accounts)} alone")
+        return channel
 
     async def refreshed(self, name: str, via: str) -> Channel | None:  # noqa: ARG002  # the port's
         """Its secret never changes."""
@@ -63,7 +62,7 @@ class Deployment:
     def __init__(
         self,
         settings: Settings,
-        make_bot: Callable[[Store], Bot],
+        make_bot: Callable[[Store, Observer], Bot],
         channels: Channels,
         clock: Clock,
         feed: Feed,
@@ -80,14 +79,14 @@ class Deployment:
         self._stopped = False
         self._sweep_at_ms = clock.now_ms() + SWEEP_EACH_MS
         self.store: Store = OneAtATime(self._table, self._mutex, self._asked)
+        observer = FeedObserver(feed, say)
         self.bot = ThinkingBot(
-            make_bot(self.store),
+            make_bot(self.store, observer),
             clock,
             lambda conversation_id: feed.publish("bot", conversation_id, what="thinking"),
             latency_ms,
         )
         wake_ups: WakeUps = OneAtATime(self._armed, self._mutex, self._promised)
-        observer = FeedObserver(feed, say)
         self.ingest = Ingest(self.store, wake_ups, channels, clock, observer, self.timing, settings.policy.late_edits)
         self._outside = Outside(
             self.store, wake_ups, channels, self.bot, clock, SystemIds(), observer, self.timing, settings.policy

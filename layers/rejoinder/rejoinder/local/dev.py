@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from rejoinder.bots.function import BotFunction, FunctionBot, load
 from rejoinder.channels.webhook import WebhookChannel
+from rejoinder.effects import Effects
 from rejoinder.local.deployment import Deployment, OneAccount
 from rejoinder.local.devserver import LOOPBACK_NAMES
 from rejoinder.local.feed import Feed
@@ -24,7 +25,7 @@ from rejoinder.local.terminal import OK, USAGE, CommandFailed, say
 from rejoinder.ports import Clock, Permanent, Turn
 from rejoinder.run import run as run_use_case
 from rejoinder.settings import Settings
-from rejoinder.system import SystemClock
+from rejoinder.system import SystemClock, SystemIds
 
 if TYPE_CHECKING:
     from rejoinder.secrets import Secrets
@@ -108,11 +109,12 @@ def served(
     channel = WebhookChannel("default", secret, f"{server.url}/replies", clock)
     deployment = Deployment(
         settings,
-        lambda store: FunctionBot(
+        lambda store, observer: FunctionBot(
             function,
             lambda conversation_id: run_use_case(store.read(conversation_id)),
             clock,
             secret=lambda reference: desk_secrets().read(reference),
+            once=Effects(store, clock, SystemIds(), observer, settings.timing).once_in,
         ),
         OneAccount("webhook", "default", channel),
         clock,

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from rejoinder.ports import Bot, BotFailed, Clock, Replied, Turn, Work
+from rejoinder.ports import Bot, BotFailed, Clock, Outdated, Replied, Turn, Work
 
 
 class Crashed(BaseException):
@@ -72,7 +72,7 @@ class ThinkingWork:
         self._changed = changed
         self._work: Work | None = None
 
-    async def wait(self, until_ms: int) -> Replied | BotFailed | None:
+    async def wait(self, until_ms: int) -> Replied | BotFailed | Outdated | None:
         """Think, then wait for the other bot.
 
         Raises:

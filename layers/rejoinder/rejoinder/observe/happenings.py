@@ -9,6 +9,11 @@ HAPPENINGS: dict[str, str] = {
     "sent": "info",
     "swept": "info",
     "superseded": "info",
+    "paused": "info",
+    "continued": "info",
+    "handled": "info",
+    "withheld": "info",
+    "not_asked": "info",
     "looked": "debug",
     # what a channel sends beside messages
     "amended": "info",
@@ -19,6 +24,8 @@ HAPPENINGS: dict[str, str] = {
     "unverified": "warning",
     # faults that the protocol mends by itself
     "attempt_failed": "warning",
+    "effect_repeated": "warning",
+    "effect_unrecorded": "warning",
     "expiry_unarmed": "warning",
     "guarantee_failed": "warning",
     "in_doubt": "warning",
@@ -30,6 +37,7 @@ HAPPENINGS: dict[str, str] = {
     # what somebody should know
     "account_gone": "error",
     "dead_lettered": "error",
+    "effect_in_doubt": "error",
     "escaped": "error",
     "fallback": "error",
     "held": "error",

@@ -1,14 +1,14 @@
 """Effects of a turn that happen once, as pure functions: the effect as it is, in; the answer and the next one, out.
 
 A turn may be generated again: superseded by a newer message, or after a crash. What a bot only says leaves no trace
-then; what it *does* (books, charges, orders) is done. So whoever is about to do it says `begin` first, and `end` with the
-result afterwards. Whoever comes later for the same effect gets that result and does nothing.
+then; what it *does* (books, charges, orders) is done. So whoever is about to do it says `begin` first, and `end` with
+the result afterwards. Whoever comes later for the same effect gets that result and does nothing.
 
 Whoever finds it begun and not ended cannot know whether it happened. Within a lease's length it may still be going on
-(`UnderWay`): the one who began it starts the act within that time or not at all, and its act should be cut off then, too.
-After that it is in doubt (`Doubtful`), and goes by the declared policy: left alone for an operator, done again, or looked
-up on the other side. Doing it again, and ending what was looked up, are fenced by the id of the begin that was in doubt:
-of several who do so, one succeeds.
+(`UnderWay`): the one who began it sets to work within that time or not at all, and its work should be cut off by then,
+too. After that it is in doubt (`Doubtful`), and goes by the declared policy: left alone for an operator, done again, or
+looked up on the other side. Doing it again, and ending what was looked up, are fenced by the id of the begin that was
+in doubt: of several who do so, one succeeds.
 
 An effect is the same one where the conversation, the first message that the turn answers, its name and its key are the
 same. The first by arrival: it stays the first however often the turn is generated again, until a reply is committed.

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from rejoinder.protocol import pausing, transitions
+from rejoinder.protocol import effects, pausing, transitions
 from rejoinder.protocol.conversation import (
     Held,
     Lease,
@@ -13,6 +13,18 @@ from rejoinder.protocol.conversation import (
     TurnRecord,
     content_keys,
     with_contents,
+)
+from rejoinder.protocol.effects import (
+    Begun,
+    Changed,
+    Doubtful,
+    Effect,
+    Ended,
+    Happened,
+    Known,
+    TakenOver,
+    UnderWay,
+    Withdrawn,
 )
 from rejoinder.protocol.outcomes import (
     Amended,
@@ -58,6 +70,9 @@ class Kept[T]:
         return now_ms < self.expires_at_s * 1_000
 
 
+type Item = Kept[str] | Kept[TurnRecord] | Kept[Held] | Kept[Effect]
+
+
 @dataclass(slots=True)
 class MemoryStore:
     """Implements `ports.Store`. One step at a time: whoever shares it among threads holds a mutex of its own.
@@ -70,7 +85,7 @@ class MemoryStore:
 
     timing: Timing
     rows: dict[str, Row] = field(default_factory=dict)
-    items: dict[tuple[str, str], Kept[str] | Kept[TurnRecord] | Kept[Held]] = field(default_factory=dict)
+    items: dict[tuple[str, str], Item] = field(default_factory=dict)
 
     def _apply[A: Answered](self, conversation_id: str, transition: Callable[[Row], A]) -> A:
         outcome = transition(self.rows.get(conversation_id, Row()))
@@ -185,7 +200,7 @@ class MemoryStore:
 
     async def put_turn(self, conversation_id: str, turn: TurnRecord, now_ms: int) -> bool:
         """Write `TURN#<answered>`; False where it is there already."""
-        key = (conversation_id, f"TURN#{turn.answered:012d}")
+        key = (conversation_id, f"TURN#{turn.key}")
         return self._put_newer(key, self._kept(turn, turn.answered, now_ms), now_ms)
 
     async def put_state(self, conversation_id: str, state: str, answered: int, now_ms: int) -> bool:
@@ -239,7 +254,42 @@ class MemoryStore:
         kept = [item.value for item in self._items(conversation_id, "HELD#") if item.within(now_ms)]
         return tuple(value for value in kept if isinstance(value, Held))
 
-    def _items(self, conversation_id: str, prefix: str) -> list[Kept[str] | Kept[TurnRecord] | Kept[Held]]:
+    async def begin_effect(
+        self, conversation_id: str, key: str, name: str, by: str, now_ms: int, over: str | None = None
+    ) -> Begun | Happened | UnderWay | Doubtful:
+        """See `effects.begin`."""
+        kept = self.items.get((conversation_id, f"EFFECT#{key}"))
+        stands = self._effect(conversation_id, key) if kept is not None and kept.within(now_ms) else Effect()
+        answer = effects.begin(stands, name, by, now_ms, self.timing, over)
+        return self._keep_effect(conversation_id, key, answer, transitions.expiry_s(now_ms, self.timing))
+
+    async def end_effect(self, conversation_id: str, key: str, by: str, result: str, now_ms: int) -> Ended | TakenOver:
+        """See `effects.end`."""
+        answer = effects.end(self._effect(conversation_id, key), by, result)
+        return self._keep_effect(conversation_id, key, answer, transitions.expiry_s(now_ms, self.timing))
+
+    async def withdraw_effect(self, conversation_id: str, key: str, by: str) -> Withdrawn | TakenOver:
+        """See `effects.withdraw`."""
+        kept = self.items.get((conversation_id, f"EFFECT#{key}"))
+        answer = effects.withdraw(self._effect(conversation_id, key), by)
+        return self._keep_effect(conversation_id, key, answer, 0 if kept is None else kept.expires_at_s)
+
+    def _effect(self, conversation_id: str, key: str) -> Effect:
+        kept = self.items.get((conversation_id, f"EFFECT#{key}"))
+        return kept.value if kept is not None and isinstance(kept.value, Effect) else Effect()
+
+    def _keep_effect[A: Known](self, conversation_id: str, key: str, answer: A, expires_at_s: int) -> A:
+        if isinstance(answer, Changed) and not answer.repeated:
+            self.items[conversation_id, f"EFFECT#{key}"] = Kept(answer.effect, 0, expires_at_s)
+        return answer
+
+    async def open_effects(self, conversation_id: str, now_ms: int) -> tuple[Effect, ...]:
+        """Read the effects that were begun and not ended."""
+        kept = [item.value for item in self._items(conversation_id, "EFFECT#") if item.within(now_ms)]
+        begun = [each for each in kept if isinstance(each, Effect) and each.begun_by and each.result is None]
+        return tuple(sorted(begun, key=lambda effect: effect.begun_at_ms))
+
+    def _items(self, conversation_id: str, prefix: str) -> list[Item]:
         keys = sorted(key for key in self.items if key[0] == conversation_id and key[1].startswith(prefix))
         return [self.items[key] for key in keys]
 

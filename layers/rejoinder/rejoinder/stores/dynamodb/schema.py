@@ -20,6 +20,7 @@ from pynamodb.attributes import (
 from pynamodb.constants import LIST, MAP, NUMBER
 
 from rejoinder.protocol.conversation import Attachment, Held, Message, Outbox, Row, TurnRecord
+from rejoinder.protocol.effects import Effect
 
 PARTITION_KEY = "conversation_id"
 SORT_KEY = "item"
@@ -31,6 +32,7 @@ STATE = "STATE"
 TURN_PREFIX = "TURN#"
 TEXT_PREFIX = "TEXT#"
 HELD_PREFIX = "HELD#"
+EFFECT_PREFIX = "EFFECT#"
 
 MAX_DIGITS = 38
 """As many digits as a number keeps (Amazon DynamoDB, Supported data types)."""
@@ -39,9 +41,9 @@ RawItem = dict[str, dict[str, Any]]
 """An item as botocore takes and gives it: `{"received": {"N": "1"}}`."""
 
 
-def turn_key(answered: int) -> str:
-    """The sort key of the turn that ended at this watermark; twelve digits, so that keys sort as numbers do."""
-    return f"{TURN_PREFIX}{answered:012d}"
+def turn_key(turn: TurnRecord) -> str:
+    """The sort key of a turn; its watermark has twelve digits, so that keys sort as numbers do."""
+    return f"{TURN_PREFIX}{turn.key}"
 
 
 def held_key(answered: int) -> str:
@@ -285,6 +287,15 @@ class KeptItem(Keyed):
     held = HeldMap()
 
 
+class EffectItem(Keyed):
+    """An effect of a turn: the fields of `Effect` under their own names."""
+
+    name = UnicodeAttribute()
+    begun_by = UnicodeAttribute()
+    begun_at_ms = WholeNumber()
+    result = UnicodeAttribute()
+
+
 _ROW_FIELDS = tuple(field.name for field in fields(Row))
 
 
@@ -300,6 +311,15 @@ def row_of(raw: RawItem | None) -> Row:
             if name in raw
         }
     )
+
+
+def effect_of(raw: RawItem | None) -> Effect:
+    """Read an effect; an absent item is one that nobody has begun."""
+    if raw is None:
+        return Effect()
+    attributes = EffectItem.get_attributes()
+    held = [field.name for field in fields(Effect) if field.name in raw]
+    return Effect(**{name: attributes[name].deserialize(attributes[name].get_value(raw[name])) for name in held})
 
 
 def kept_of(raw: RawItem) -> KeptItem:

@@ -17,6 +17,7 @@ from rejoinder.protocol.conversation import (
     with_reply,
 )
 from rejoinder.protocol.identity import OWED_SHARDS
+from rejoinder.stores.dynamodb.effects import EffectItems
 from rejoinder.stores.dynamodb.schema import (
     HELD_PREFIX,
     OWED_INDEX,
@@ -33,14 +34,13 @@ from rejoinder.stores.dynamodb.schema import (
     text_key,
     turn_key,
 )
-from rejoinder.stores.dynamodb.transitions import Transitions
 
 CLOCKS_APART_MS = 60_000
 """Turns are ordered by their watermark; their times, from several clocks, are in that order but for this."""
 
 
 @dataclass(frozen=True, slots=True)
-class DynamoDBStore(Transitions):
+class DynamoDBStore(EffectItems):
     """Implements `ports.Store`.
 
     Attributes:
@@ -68,7 +68,7 @@ class DynamoDBStore(Transitions):
 
     async def put_turn(self, conversation_id: str, turn: TurnRecord, now_ms: int) -> bool:
         """Write `TURN#<answered>`; False where it is there already."""
-        item = self._kept(conversation_id, turn_key(turn.answered), turn.answered, now_ms)
+        item = self._kept(conversation_id, turn_key(turn), turn.answered, now_ms)
         item.turn = turn
         return self.table.put(item, newer(turn.answered, now_ms))
 
