@@ -44,6 +44,7 @@ def read(event: object) -> tuple[str, Request]:
         host=host if isinstance(host, str) else "",
         query=query if isinstance(query, str) else "",
         via=account,
+        query_as_sent=isinstance(http, Mapping),
     )
 
 

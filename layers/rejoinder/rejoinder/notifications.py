@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from rejoinder.ports import Malformed, Request
 
-CHANNELS = {"whatsAppWebhookEntry": "whatsapp_aws"}
+CHANNELS = {"whatsAppWebhookEntry": "whatsapp_aws", "inboundMessageId": "sms_aws"}
 """Which channel a message is of, by a field that no other one has."""
 
 

@@ -10,7 +10,7 @@ from typing import Protocol, cast
 
 from rejoinder.ports import Channel, Permanent
 
-NAMES = ("webhook", "telegram", "whatsapp", "whatsapp_aws", "messenger", "instagram")
+NAMES = ("webhook", "telegram", "whatsapp", "whatsapp_aws", "messenger", "instagram", "slack", "twilio", "sms_aws")
 
 
 class ChannelModule(Protocol):

@@ -56,10 +56,15 @@ def split(text: str, limit: int, width: Callable[[str], int] = code_points) -> l
         limit: the longest piece, in units; at least 2.
         width: the units of one character.
     """
+    return split_by(text, lambda start: furthest(text, start, limit, width))
+
+
+def split_by(text: str, reach: Callable[[int], int]) -> list[str]:
+    """Split a text into pieces, each as far as it may reach from where it begins (at least one character)."""
     pieces = []
     start = 0
     while start < len(text):
-        end = furthest(text, start, limit, width)
+        end = reach(start)
         if end < len(text):
             end = best_cut(text, start, end)
         pieces.append(text[start:end])

@@ -10,10 +10,10 @@ Sources: AWS End User Messaging Social, User Guide, "Message and event format"; 
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rejoinder.channels import reading
+from rejoinder.channels.aws import SENDING_S, Action, Service
 from rejoinder.channels.whatsapp import callback, typing_payload
 from rejoinder.channels.whatsapp_events import Address, EntryReader
 from rejoinder.channels.whatsapp_parts import rendered
@@ -24,14 +24,10 @@ from rejoinder.ports import (
     Reply,
     Request,
     Response,
-    Transient,
     UnknownOutcome,
     Unverified,
 )
 from rejoinder.protocol.conversation import Message
-
-if TYPE_CHECKING:
-    from mypy_boto3_socialmessaging import EndUserMessagingSocialClient
 
 META_API_VERSION = "v20.0"
 """The service supports its own list of versions (AWS General Reference, End User Messaging Social endpoints)."""
@@ -47,9 +43,19 @@ OPTIONAL_FIELDS = {
 
 _ARN = re.compile(r"arn:[a-z0-9-]+:social-messaging:(?P<region>[a-z0-9-]+):[0-9]{12}:phone-number-id/[0-9A-Za-z]+")
 
-SENDING_S = (2, 10)
 TYPING_S = (0.5, 1)
-"""Seconds until a connection stands, and of silence."""
+"""Seconds until a connection stands, and of silence: for signs of life, what is late is of no use."""
+
+HINT = "the function's permission and credentials, phone_number_arns and endpoint_url"
+ERRORS: dict[str, Action] = {
+    "ThrottledRequestException": "later",
+    "ThrottlingException": "later",
+    "AccessDeniedException": "ours",
+    "ResourceNotFoundException": "ours",
+    "ValidationException": "final",
+    "InvalidParametersException": "final",
+}
+"""API Reference, "SendWhatsAppMessage", Errors; what is not here goes by its status."""
 
 
 def from_fields(via: str, fields: Mapping[str, str]) -> "WhatsAppAwsChannel":
@@ -75,6 +81,8 @@ def from_fields(via: str, fields: Mapping[str, str]) -> "WhatsAppAwsChannel":
 
 class WhatsAppAwsChannel:
     """Implements `ports.Channel` for one topic, with the numbers that are to be answered from."""
+
+    taken = None
 
     def __init__(self, topic_arn: str, arns: frozenset[str], api_version: str, endpoint_url: str) -> None:
         self._topic_arn = topic_arn
@@ -134,11 +142,11 @@ class WhatsAppAwsChannel:
             UnknownOutcome: `told_later`, by the status events.
         """
         payload = json.loads(part)
-        answer = self._call(payload.pop("from"), {**payload, **callback(reply_id, index)}, SENDING_S)
+        answer = self._call(payload.pop("from"), {**payload, **callback(reply_id, index)})
         if not answer.get("messageId"):  # botocore reads an answer that is cut off as an empty one
             raise UnknownOutcome("End User Messaging answered 200 without a message id", told_later=True)
 
-    async def was_sent(self, reply_id: str, index: int) -> bool | None:  # noqa: ARG002  # the port's
+    async def was_sent(self, part: str, reply_id: str, index: int) -> bool | None:  # noqa: ARG002  # the port's
         """WhatsApp cannot be asked; it reports by itself."""
         return None
 
@@ -149,65 +157,22 @@ class WhatsAppAwsChannel:
         except Fault:
             return  # best effort
 
-    def _call(self, arn: str, payload: Mapping[str, Any], limits_s: tuple[float, float]) -> Mapping[str, Any]:
-        """Send one payload; only numbers and codes of what goes wrong are told."""
-        from botocore import exceptions  # noqa: PLC0415  # ingest never sends
-
-        region = arn.split(":")[3]
-        try:
-            return _client(region, self._endpoint_url, limits_s).send_whatsapp_message(
-                originationPhoneNumberId=arn,
-                message=json.dumps(payload).encode(),
-                metaApiVersion=self._api_version,
-            )
-        except exceptions.ClientError as refusal:
-            raise _fault(refusal.response) from None
-        except (exceptions.ConnectTimeoutError, exceptions.EndpointConnectionError) as error:
-            raise Transient(f"End User Messaging: {type(error).__name__}, nothing was sent") from None
-        except (exceptions.NoCredentialsError, exceptions.ParamValidationError) as error:
-            raise Transient(f"End User Messaging: {type(error).__name__}", ours=True) from None
-        except Exception as error:  # noqa: BLE001  # cut off, or an answer that its parser cannot read
-            raise UnknownOutcome(f"End User Messaging: {type(error).__name__}", told_later=True) from None
-
-
-@lru_cache(maxsize=16)
-def _client(region: str, endpoint_url: str, limits_s: tuple[float, float]) -> "EndUserMessagingSocialClient":
-    """Make a client, when the first reply is sent. Nothing is repeated here: the outbox does that."""
-    from botocore.config import Config  # noqa: PLC0415  # ingest never sends
-    from botocore.session import get_session  # noqa: PLC0415
-
-    config = Config(
-        connect_timeout=limits_s[0],
-        read_timeout=limits_s[1],
-        retries={"total_max_attempts": 1, "mode": "standard"},
-    )
-    session: Any = get_session()  # its stubs know no service
-    client: EndUserMessagingSocialClient = session.create_client(
-        "socialmessaging", region_name=region, endpoint_url=endpoint_url or None, config=config
-    )
-    return client
-
-
-def _fault(response: Mapping[str, Any]) -> Fault:
-    """Translate an answer that is no success (API Reference, "SendWhatsAppMessage", Errors)."""
-    code = response.get("Error", {}).get("Code", "")
-    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    reason = f"End User Messaging answered {status} {code}".strip()
-    match code:
-        case "ThrottledRequestException" | "ThrottlingException":
-            return Transient(reason)
-        case "AccessDeniedException" | "ResourceNotFoundException":
-            return Transient(f"{reason}: check the function's permission and phone_number_arns", ours=True)
-        case "ValidationException" | "InvalidParametersException":
-            return Permanent(reason)
-    match status:
-        case 429:
-            return Transient(reason)
-        case _ if 300 <= status < 400:
-            return Transient(f"{reason}: correct endpoint_url", ours=True)
-        case 401 | 403:
-            return Transient(f"{reason}: check the function's credentials", ours=True)
-        case _ if 400 <= status < 500:
-            return Permanent(reason)
-        case _:
-            return UnknownOutcome(reason, told_later=True)
+    def _call(
+        self, arn: str, payload: Mapping[str, Any], limits_s: tuple[float, float] = SENDING_S
+    ) -> Mapping[str, Any]:
+        service = Service(
+            "End User Messaging",
+            "socialmessaging",
+            arn.split(":")[3],
+            self._endpoint_url,
+            HINT,
+            ERRORS,
+            told_later=True,
+        )
+        return service.call(
+            "send_whatsapp_message",
+            limits_s,
+            originationPhoneNumberId=arn,
+            message=json.dumps(payload).encode(),
+            metaApiVersion=self._api_version,
+        )
