@@ -62,12 +62,14 @@ class LinesChannel:
         sent: what arrived, in order: `(part, reply_id, index)`.
         answers: what the next sends meet: a fault to raise, or None for success; success when used up.
         knows: what `was_sent` answers.
+        asked: what it was asked.
         reports: what the next request tells, before its lines.
     """
 
     sent: list[tuple[str, str, int]] = field(default_factory=list)
     answers: list[Exception | None] = field(default_factory=list)
     knows: bool | None = None
+    asked: list[tuple[str, str, int]] = field(default_factory=list)
     reports: list[Event] = field(default_factory=list)
     greeting: Response | None = None
     cannot_show: str | None = None
@@ -99,7 +101,8 @@ class LinesChannel:
             raise answer
         self.sent.append((part, reply_id, index))
 
-    async def was_sent(self, reply_id: str, index: int) -> bool | None:
+    async def was_sent(self, part: str, reply_id: str, index: int) -> bool | None:
+        self.asked.append((part, reply_id, index))
         return self.knows
 
     async def typing(self, to: Message) -> None:

@@ -54,7 +54,7 @@ class Lines:
     async def send(self, part: str, reply_id: str, index: int) -> None:
         """Never reached: the time-line counts what is sent."""
 
-    async def was_sent(self, reply_id: str, index: int) -> bool | None:
+    async def was_sent(self, part: str, reply_id: str, index: int) -> bool | None:
         return None
 
     async def typing(self, to: Message) -> None:

@@ -29,7 +29,7 @@ class NotNow:
 
 @dataclass(frozen=True, slots=True)
 class InDoubt:
-    """The channel will tell by itself: whoever resumes when the lease has run out looks up what it told."""
+    """It can be known soon: whoever resumes when the lease has run out asks the channel, or looks up what it told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ async def resolved(
     conversation_id: str, channel: Channel, outbox: Outbox, index: int, outside: Outside
 ) -> Literal["sent"] | GiveUp | None:
     """Resolve a part in doubt: `sent`, to be sent (None), or for an operator."""
-    was_sent = await channel.was_sent(outbox.reply_id, index)
+    was_sent = await channel.was_sent(outbox.parts[index], outbox.reply_id, index)
     if was_sent is not None:
         return "sent" if was_sent else None
     report = report_key(outbox.reply_id, index)

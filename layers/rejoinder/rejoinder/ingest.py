@@ -148,6 +148,9 @@ class Ingest:
         if not message.text and not message.attachments:
             self.observer.happened("ignored", conversation_id, reason="empty")
             return "ignored"
+        if inbound.follows and not (await self.store.read(conversation_id)).received:
+            self.observer.happened("ignored", conversation_id, reason="addressed to nobody, where nothing has begun")
+            return "ignored"
         if now_ms - message.sent_at_ms > LATE_MS and await self.store.was_answered(
             conversation_id, message.id, message.sent_at_ms
         ):
