@@ -85,6 +85,10 @@ class Subject:
         """The cases in `events/`."""
         return sorted(path.stem for path in (EVENTS / self.name).glob("*.json"))
 
+    def json_event_names(self) -> list[str]:
+        """Those of them whose body is JSON, and no form."""
+        return [case for case in self.event_names() if self.event_request(case).body.startswith(b"{")]
+
     def event_request(self, case: str, at_ms: int = NOW_MS) -> Request:
         """A stored event as a request, with a right proof."""
         event = json.loads((EVENTS / self.name / f"{case}.json").read_text())
@@ -404,5 +408,72 @@ def whatsapp_aws() -> Subject:
             Refusal(Say(200, b"<html>not JSON</html>"), UnknownOutcome),
             Refusal(Say(cut="after request"), UnknownOutcome),
             Refusal(Say(200, b'{"messageId": ', cut="in answer"), UnknownOutcome),
+        ),
+    )
+
+
+def slack() -> Subject:
+    """The Events API, and `chat.postMessage`."""
+
+    def proof(body: bytes, at_ms: int) -> dict[str, str]:
+        timestamp = str(at_ms // 1000)
+        digest = hmac.digest(SECRET.encode(), f"v0:{timestamp}:".encode() + body, hashlib.sha256)
+        return {"x-slack-request-timestamp": timestamp, "x-slack-signature": f"v0={digest.hex()}"}
+
+    def envelope(**event: Any) -> Body:
+        authorization = {"team_id": "T0SYN0001", "user_id": "U0SYNBOT1", "is_bot": True}
+        return {"type": "event_callback", "team_id": "T0SYN0001", "event": event, "authorizations": [authorization]}
+
+    def body(provider_id: str, text: str) -> Body:
+        written = {"user": "U0SYN0001", "ts": provider_id, "text": text}
+        return envelope(type="message", channel="D0SYN0001", channel_type="im", **written)
+
+    def error(code: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Say:
+        return Say(status, json.dumps({"ok": False, "error": code}).encode(), headers or {})
+
+    own = body("1", "beep")
+    own["event"]["bot_id"] = "B0SYN0001"
+    return Subject(
+        name="slack",
+        fields={"signing_secret": SECRET, "bot_token": f"xoxb-{SECRET}"},
+        api_field="api_url",
+        proof=proof,
+        proof_header="x-slack-signature",
+        signs=True,
+        ages=True,
+        body=body,
+        own=own,
+        unknown=envelope(type="hologram"),
+        text_of=lambda content: json.loads(content)["text"],
+        text_limit=4_000,
+        width=utf16_units,
+        accepted=Say(200, b'{"ok": true, "channel": "D0SYN0001", "ts": "1790000004.000100"}'),
+        refusals=(
+            Refusal(error("ratelimited", 429, {"Retry-After": "30"}), Transient, retry_after_ms=30_000),
+            Refusal(error("ratelimited"), Transient),
+            Refusal(error("message_limit_exceeded"), Transient),
+            Refusal(error("request_timeout"), Transient),
+            Refusal(error("service_unavailable", 503), Transient),
+            *(
+                Refusal(error(code), Transient, ours=True)
+                for code in ("invalid_auth", "token_revoked", "account_inactive", "missing_scope", "not_authed")
+            ),
+            *(
+                Refusal(error(code), Permanent)
+                for code in ("channel_not_found", "is_archived", "not_in_channel", "msg_too_long", "invalid_blocks")
+            ),
+            Refusal(error("an_error_of_tomorrow"), Permanent),
+            Refusal(error("internal_error"), UnknownOutcome),
+            Refusal(error("fatal_error"), UnknownOutcome),
+            Refusal(Say(429, b"", {"Retry-After": "7"}), Transient, retry_after_ms=7_000),
+            Refusal(Say(401, b"<html>"), Transient, ours=True),
+            Refusal(Say(302, headers={"Location": "http://127.0.0.1:9/"}), Transient, ours=True),
+            Refusal(Say(413, b"<html>"), Permanent),
+            Refusal(Say(502, b"Bad Gateway"), UnknownOutcome),
+            Refusal(Say(200, b"<html>not JSON</html>"), UnknownOutcome),
+            Refusal(Say(200, b'{"ok": true}'), UnknownOutcome),
+            Refusal(Say(200, b'{"ok": false}'), UnknownOutcome),
+            Refusal(Say(cut="after request"), UnknownOutcome),
+            Refusal(Say(200, b'{"ok": ', cut="in answer"), UnknownOutcome),
         ),
     )
