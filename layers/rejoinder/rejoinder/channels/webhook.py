@@ -228,7 +228,7 @@ class WebhookChannel:
             case _:
                 raise Permanent(reason)
 
-    async def was_sent(self, reply_id: str, index: int) -> bool | None:  # noqa: ARG002  # the port's
+    async def was_sent(self, part: str, reply_id: str, index: int) -> bool | None:  # noqa: ARG002  # the port's
         """A receiver is not asked."""
         return None
 

@@ -105,7 +105,7 @@ class WhatsAppChannel:
         if not answer.get("messages"):
             raise UnknownOutcome("Meta answered 200 without a message id", told_later=True)
 
-    async def was_sent(self, reply_id: str, index: int) -> bool | None:  # noqa: ARG002  # the port's
+    async def was_sent(self, part: str, reply_id: str, index: int) -> bool | None:  # noqa: ARG002  # the port's
         """WhatsApp cannot be asked; it reports by itself."""
         return None
 
