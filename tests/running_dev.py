@@ -2,17 +2,18 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
+from types import MappingProxyType
 from typing import Any
 
 from rejoinder.channels.webhook import signature_headers
 from rejoinder.local.dev import listening, served, silent
 from rejoinder.local.feed import Entry
 from rejoinder.local.server import Server
-from rejoinder.ports import Clock, Turn
+from rejoinder.ports import Channel, Clock, Turn
 from rejoinder.settings import Settings
 
 SECRET = "between us"
@@ -91,10 +92,14 @@ class Running:
 
 @contextmanager
 def running(
-    settings: Settings, clock: Clock, bot: Callable[[Turn], object] = naming_all, latency_ms: int = 0
+    settings: Settings,
+    clock: Clock,
+    bot: Callable[[Turn], object] = naming_all,
+    latency_ms: int = 0,
+    more: Mapping[str, Channel] = MappingProxyType({}),
 ) -> Iterator[Running]:
     """Serve until the block ends."""
-    server = served(settings, bot, listening("127.0.0.1", 0), SECRET, latency_ms, silent, clock)
+    server = served(settings, bot, listening("127.0.0.1", 0), SECRET, latency_ms, silent, clock, more)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

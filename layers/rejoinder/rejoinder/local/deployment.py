@@ -87,7 +87,7 @@ class Deployment:
             latency_ms,
         )
         wake_ups: WakeUps = OneAtATime(self._armed, self._mutex, self._promised)
-        self.ingest = Ingest(self.store, wake_ups, channels, clock, observer, self.timing, settings.policy.late_edits)
+        self.ingest = Ingest(self.store, wake_ups, channels, clock, observer, self.timing, settings.policy)
         self._outside = Outside(
             self.store, wake_ups, channels, self.bot, clock, SystemIds(), observer, self.timing, settings.policy
         )

@@ -5,24 +5,27 @@ import importlib
 import os
 import signal
 import sys
+import threading
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rejoinder.bots.function import BotFunction, FunctionBot, load
 from rejoinder.channels.webhook import WebhookChannel
 from rejoinder.effects import Effects
-from rejoinder.local.deployment import Deployment, OneAccount
+from rejoinder.local.deployment import Deployment, TheseAccounts
 from rejoinder.local.devserver import LOOPBACK_NAMES
 from rejoinder.local.feed import Feed
 from rejoinder.local.flags import WITHOUT_QUEUE, add_timing_flags, settings_of
 from rejoinder.local.playground import MAX_PAUSE_MS, Playground
 from rejoinder.local.send import PLAYGROUND_SECRET, resolved
 from rejoinder.local.server import Server
+from rejoinder.local.telegram_polling import TelegramPolling
 from rejoinder.local.terminal import OK, USAGE, CommandFailed, say
-from rejoinder.ports import Clock, Permanent, Turn
+from rejoinder.ports import Channel, Clock, Fault, Permanent, Turn
 from rejoinder.run import run as run_use_case
 from rejoinder.settings import Settings
 from rejoinder.system import SystemClock, SystemIds
@@ -40,6 +43,7 @@ Replies are delivered, signed, to the playground itself. Your bot is loaded agai
 EXAMPLES = """examples:
   rejoinder dev
   rejoinder dev --debounce-ms 500 --latency-ms 4000 --lease-ms 6000
+  TELEGRAM_TOKEN=123456:ABC-def rejoinder dev --telegram env:TELEGRAM_TOKEN
   rejoinder dev --bot my_module:answer --bot-path ~/my-bot --port 0"""
 
 
@@ -51,6 +55,11 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--bot-path", type=Path, default=BOT_FOLDER, help="the bot's folder (default: layers/bot)")
     parser.add_argument("--latency-ms", type=int, default=2_000, metavar="N", help="the bot thinks (default 2000)")
     parser.add_argument("--secret-ref", metavar="REF", help="the webhook's secret, env:NAME (default: `playground`)")
+    parser.add_argument(
+        "--telegram",
+        metavar="REF",
+        help="chat with a Telegram bot too, by long polling: its token, as env:NAME, or the account's JSON",
+    )
     parser.add_argument("--fallback-reply", metavar="TEXT", help="said when every attempt at a reply has failed")
     parser.add_argument("--quiet", action="store_true", help="do not write what happens to the terminal")
     add_timing_flags(parser, WITHOUT_QUEUE)
@@ -64,6 +73,7 @@ def run(args: Namespace) -> int:
     if not 0 <= args.latency_ms <= MAX_PAUSE_MS:
         raise CommandFailed(f"--latency-ms {args.latency_ms}: allowed is 0 to {MAX_PAUSE_MS}", USAGE)
     secret = PLAYGROUND_SECRET if args.secret_ref is None else resolved(args.secret_ref)
+    polling = polled(args.telegram)
     server = served(
         settings,
         bot_function(settings.bot, args.bot_path.expanduser()),
@@ -71,7 +81,10 @@ def run(args: Namespace) -> int:
         secret,
         args.latency_ms,
         silent if args.quiet else say,
+        more={} if polling is None else {"telegram/default": polling.channel},
     )
+    if polling is not None:
+        threading.Thread(target=polling.run, args=(server.playground.deliver,), name="telegram", daemon=True).start()
     print(f"Rejoinder answers on {server.url} (bot {settings.bot}); Ctrl-C ends it", flush=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -79,10 +92,31 @@ def run(args: Namespace) -> int:
     except KeyboardInterrupt:
         print("\nended; nothing is kept")
     finally:
+        if polling is not None:
+            polling.stop()
         server.deployment.stop()
         server.deployment.feed.close()
         server.server_close()
     return OK
+
+
+def polled(reference: str | None) -> TelegramPolling | None:
+    """Open the Telegram bot that a reference names, and say who it is; None for no reference.
+
+    Raises:
+        CommandFailed: it cannot be read, has not the form of a token, or cannot be polled.
+    """
+    if reference is None:
+        return None
+    from rejoinder.accounts import account_fields  # noqa: PLC0415  # AWS's client is slow to import
+
+    try:
+        value = desk_secrets().read(reference)
+        polling = TelegramPolling(account_fields(value) if value.startswith("{") else {"token": value}, say)
+    except (Fault, ValueError) as fault:
+        raise CommandFailed(f"--telegram {reference}: {fault}", USAGE) from None
+    print(f"Telegram: write to {polling.check()}", flush=True)
+    return polling
 
 
 def served(
@@ -93,6 +127,7 @@ def served(
     latency_ms: int,
     write: Callable[[str], None],
     clock: Clock | None = None,
+    more: Mapping[str, Channel] = MappingProxyType({}),
 ) -> Server:
     """Put the whole system behind a server that listens already, and start its wake-ups.
 
@@ -100,10 +135,11 @@ def served(
         settings: checked.
         function: the bot.
         server: whose `serve_forever` the caller runs.
-        secret: of the one account, `webhook/default`, both ways.
+        secret: of the account `webhook/default`, both ways.
         latency_ms: the bot's pause.
         write: told what happens, a line each.
         clock: time; the real one where None.
+        more: further accounts, by `<channel>/<account>`.
     """
     clock = clock or SystemClock()
     channel = WebhookChannel("default", secret, f"{server.url}/replies", clock)
@@ -116,7 +152,7 @@ def served(
             secret=lambda reference: desk_secrets().read(reference),
             once=Effects(store, clock, SystemIds(), observer, settings.timing).once_in,
         ),
-        OneAccount("webhook", "default", channel),
+        TheseAccounts({"webhook/default": channel, **more}),
         clock,
         Feed(clock.now_ms),
         write,
