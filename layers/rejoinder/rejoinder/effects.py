@@ -122,6 +122,8 @@ class Effects:
             raise Unwanted("another holder has taken over")
         if grant.received is not None and renewed.row.received > grant.received:
             raise Unwanted("a newer message has come", outdated=True)
+        if renewed.row.paused_until_ms is not None:  # since the claim, or it had found it
+            raise Unwanted("a person has taken the conversation", outdated=True)
 
     async def _looked_up(self, turn: Turn, key: str, act: Act, found: Effect) -> Effect | None:
         """Settle what an earlier attempt left in doubt; None: it is to be done again.

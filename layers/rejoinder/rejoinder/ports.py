@@ -107,7 +107,8 @@ class Unwanted(BaseException):
     No `Exception`, so that what a bot does about a tool's failure does not keep it.
 
     Attributes:
-        outdated: because a newer message has come; else the time is over, or another holder has taken over.
+        outdated: because a newer message has come, or a person has taken the conversation; else the time is over, or
+            another holder has taken over.
     """
 
     def __init__(self, reason: str, *, outdated: bool = False) -> None:
@@ -235,7 +236,31 @@ class Reported:
     failure: str = ""
 
 
-Event = Inbound | Edited | Ignored | Rejected | Reported
+@dataclass(frozen=True, slots=True)
+class ByPerson:
+    """What a person wrote on our side, past the bot: a colleague in the provider's own app."""
+
+    conversation_id: str
+    text: str
+    sent_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PauseAsked:
+    """Somebody who may asks that the bot keeps still until a time (epoch ms)."""
+
+    conversation_id: str
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeAsked:
+    """Somebody who may gives the conversation back to the bot."""
+
+    conversation_id: str
+
+
+Event = Inbound | Edited | Ignored | Rejected | Reported | ByPerson | PauseAsked | ResumeAsked
 
 # --- replies ----------------------------------------------------------------------------------------------------------
 
@@ -471,7 +496,7 @@ class BotFailed:
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
-    """The bot has stopped, because a newer message has come: whoever claims next answers everything."""
+    """The bot has stopped, since its reply could not be committed any more: whoever claims next answers everything."""
 
 
 class Work(Protocol):
@@ -734,6 +759,10 @@ class Store(Protocol):
 
 LateEdits = Literal["ignore", "answer"]
 
+HandoverChoice = Literal["pause", "ignore"]
+
+OnResume = Literal["answer", "handled"]
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -743,6 +772,9 @@ class Policy:
         in_doubt: `hold` never sends twice; `resend` never loses.
         fallback: said when every attempt failed; empty: silence.
         history_turns: how many earlier turns a bot is given.
+        handover: what a person's own message on our side does: it pauses the conversation, or nothing.
+        pause_ms: for how long such a message keeps the bot still.
+        on_resume: what is pending when a pause is ended by hand is answered, or counts as handled.
         late_edits: what an edit is that comes when its message was read already: nothing, or a new message.
     """
 
@@ -750,6 +782,9 @@ class Policy:
     fallback: str = ""
     history_turns: int = 20
     late_edits: LateEdits = "ignore"
+    handover: HandoverChoice = "pause"
+    pause_ms: int = 1_800_000
+    on_resume: OnResume = "answer"
 
 
 @dataclass(frozen=True, slots=True)
