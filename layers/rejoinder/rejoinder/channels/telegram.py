@@ -64,8 +64,6 @@ class TelegramChannel:
 
     taken = None
 
-    taken = None
-
     def __init__(self, token: str, secret: str, api_url: str) -> None:
         self._reader = UpdateReader(token.partition(":")[0])
         self._secret = secret
