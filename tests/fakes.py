@@ -66,6 +66,8 @@ class LinesChannel:
         reports: what the next request tells, before its lines.
     """
 
+    taken = None
+
     sent: list[tuple[str, str, int]] = field(default_factory=list)
     answers: list[Exception | None] = field(default_factory=list)
     knows: bool | None = None

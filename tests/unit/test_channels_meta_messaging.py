@@ -13,6 +13,7 @@ from rejoinder.channels.meta_messaging import MessagingChannel
 from rejoinder.channels.meta_messaging_contents import MAX_ATTACHMENTS, UNSUPPORTED
 from rejoinder.ports import (
     Buttons,
+    ByPerson,
     Edited,
     Event,
     File,
@@ -216,9 +217,9 @@ def test_what_is_not_for_the_bot_is_ignored_and_says_why(name: str, case: str, r
 def test_an_echo_of_another_app_is_somebody_of_our_own_side() -> None:
     """Field case FC-082: sender and recipient are swapped, and no conversation with the page itself appears."""
     assert read("messenger", "echo", app_id="700000000000001") == Ignored("our own side: an echo")
-    assert read("messenger", "echo", app_id="700000000000002") == Ignored(
-        "our own side: a person, or another app, wrote"
-    )
+    said = read("messenger", "echo", app_id="700000000000002")
+    assert isinstance(said, ByPerson)
+    assert said.conversation_id == f"messenger:{PAGE}:{ANA}"
 
 
 def test_an_echo_of_our_own_send_reports_its_part() -> None:

@@ -11,7 +11,23 @@ import pytest
 from loopback import Say, serving
 from rejoinder import gateway
 from rejoinder.channels import webhook
-from rejoinder.ports import Buttons, Ignored, Image, Inbound, Malformed, Raw, Rejected, Reply, Request, Text, Unverified
+from rejoinder.ports import (
+    Buttons,
+    ByPerson,
+    Ignored,
+    Image,
+    Inbound,
+    Malformed,
+    PauseAsked,
+    Permanent,
+    Raw,
+    Rejected,
+    Reply,
+    Request,
+    ResumeAsked,
+    Text,
+    Unverified,
+)
 from rejoinder.protocol.conversation import Attachment, Message
 from rejoinder.protocol.identity import message_id
 from rejoinder.run import run
@@ -241,3 +257,38 @@ def test_the_account_is_the_field_or_the_label() -> None:
         (event,) = webhook.from_fields("label", fields | extra).parse(request, NOW_MS)
         assert isinstance(event, Inbound)
         assert event.conversation_id == f"webhook:{account}:c-1"
+
+
+def opened_of_people(**fields: str) -> webhook.WebhookChannel:
+    return webhook.from_fields("default", {"secret": "s", "reply_url": "http://127.0.0.1/", **fields})
+
+
+def read_of_people(opened: webhook.WebhookChannel, **body: object) -> object:
+    request = Request("POST", "/", {"content-type": "application/json"}, json.dumps(body).encode())
+    return opened.parse(request, 0)[0]
+
+
+def test_people_take_a_conversation_answer_in_it_and_give_it_back() -> None:
+    ours = opened_of_people()
+    said = read_of_people(ours, type="operator", conversation_id="c-1", text="Hello", sent_at="2026-09-21T14:13:20Z")
+    assert said == ByPerson("webhook:default:c-1", "Hello", 1_790_000_000_000)
+    paused = read_of_people(ours, type="pause", conversation_id="c-1", until=1_790_000_600)
+    assert paused == PauseAsked("webhook:default:c-1", 1_790_000_600_000)
+    assert read_of_people(ours, type="resume", conversation_id="c-1") == ResumeAsked("webhook:default:c-1")
+
+
+@pytest.mark.parametrize(
+    ("body", "missing"),
+    [({"type": "pause", "conversation_id": "c"}, "until"), ({"type": "operator", "conversation_id": "c"}, "sent_at")],
+)
+def test_a_pause_has_an_end_and_an_answer_a_time(body: dict[str, str], missing: str) -> None:
+    with pytest.raises(Malformed, match=f"{missing} is missing"):
+        read_of_people(opened_of_people(), **body)
+
+
+def test_only_an_account_that_controls_all_names_other_channels_conversations() -> None:
+    body = {"type": "resume", "conversation_id": "telegram:7:42"}
+    assert read_of_people(opened_of_people(), **body) == ResumeAsked("webhook:default:telegram%3A7%3A42")
+    assert read_of_people(opened_of_people(controls="all"), **body) == ResumeAsked("telegram:7:42")
+    with pytest.raises(Permanent, match="controls is 'some'"):
+        opened_of_people(controls="some")

@@ -12,6 +12,7 @@ from rejoinder.channels import whatsapp
 from rejoinder.channels.whatsapp_parts import LIST_BUTTON
 from rejoinder.ports import (
     Buttons,
+    ByPerson,
     Event,
     File,
     Ignored,
@@ -135,12 +136,17 @@ def test_each_type_of_message_says_what_it_says(case: str, said: str, attachment
 @pytest.mark.parametrize(
     "case",
     [
-        "reaction", "reaction-removed", "system", "unknown-type", "request-welcome", "echo", "errors",
+        "reaction", "reaction-removed", "system", "unknown-type", "request-welcome", "errors",
         "template-status", "status-delivered", "status-read", "status-of-another-sender",
     ],
 )  # fmt: skip
 def test_what_nobody_wrote_to_be_answered_is_ignored(case: str) -> None:
     assert isinstance(read(case), Ignored)
+
+
+def test_what_a_colleague_writes_in_the_app_is_our_own_side_past_the_bot() -> None:
+    """Field case FC-083: from the business's number to the customer, whose conversation it is."""
+    assert read("echo") == ByPerson(f"whatsapp:{NUMBER}:12025550111", "Card or cash is fine", 1_790_000_002_000)
 
 
 @pytest.mark.parametrize("case", ["username", "username-empty"])

@@ -23,7 +23,7 @@ def edit(world: World, provider_id: str, text: str, at_ms: int = 1, *attachments
 def answering_late_edits(timing: Timing | None = None) -> World:
     world = World(timing)
     late: LateEdits = "answer"
-    world.ingest = replace(world.ingest, late_edits=late)
+    world.ingest = replace(world.ingest, policy=replace(world.ingest.policy, late_edits=late))
     return world
 
 

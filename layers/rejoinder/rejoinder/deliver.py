@@ -17,7 +17,7 @@ from rejoinder.protocol.outcomes import Lost, Owing
 class Sent:
     """Every part is sent, or was refused for good."""
 
-    delivery: Literal["sent", "silent", "refused"]
+    delivery: Literal["sent", "silent", "handled", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ async def send(
     outbox = row.outbox
     assert outbox is not None
     if not outbox.parts:
-        return Sent("silent")
+        return Sent("handled" if outbox.handled else "silent")
     try:
         channel = await outside.channels.channel(conversation_id.partition(":")[0], outbox.via)
     except Permanent as gone:
@@ -104,6 +104,9 @@ async def send(
     except Transient as fault:
         return not_now(conversation_id, row, lease, fault, outside)
     for index in range(outbox.sent, len(outbox.parts)):
+        if row.opted_out_at_ms is not None:
+            outside.observer.happened("send_refused", conversation_id, reason="the author has opted out")
+            return Sent("refused")
         result = None if safe else await resolved(conversation_id, channel, outbox, index, outside)
         if isinstance(result, GiveUp):
             return result
@@ -116,6 +119,7 @@ async def send(
             progress = await outside.store.progress(conversation_id, lease, index + 1, outside.clock.now_ms())
             if isinstance(progress, Lost):
                 return progress
+            row = replace(row, opted_out_at_ms=progress.row.opted_out_at_ms)
     outside.observer.happened("sent", conversation_id, reply_id=outbox.reply_id, parts=len(outbox.parts))
     return Sent("sent")
 

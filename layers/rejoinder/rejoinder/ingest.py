@@ -2,23 +2,27 @@
 
 import json
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from rejoinder.handover import Handover
 from rejoinder.ports import (
+    ByPerson,
     Channel,
     Channels,
     Clock,
     Edited,
     Ignored,
     Inbound,
-    LateEdits,
     Malformed,
     Observer,
+    PauseAsked,
     Permanent,
+    Policy,
     Rejected,
     Reported,
     Request,
     Response,
+    ResumeAsked,
     Store,
     Transient,
     Unverified,
@@ -54,7 +58,12 @@ class Ingest:
     clock: Clock
     observer: Observer
     timing: Timing
-    late_edits: LateEdits = "ignore"
+    policy: Policy = field(default_factory=Policy)
+
+    @property
+    def handover(self) -> Handover:
+        """The use case of people who take a conversation."""
+        return Handover(self.store, self.wake_ups, self.clock, self.observer, self.timing, self.policy.on_resume)
 
     async def __call__(self, channel_name: str, request: Request) -> Response:
         """Answer one webhook: 200 recorded, duplicate or ignored; else the status that `architecture.md` names.
@@ -125,8 +134,25 @@ class Ingest:
                     outcome = await self._one(event, request.via)
                 case Edited():
                     outcome = await self._edit(event, request.via)
+                case ByPerson():
+                    outcome = await self._by_person(event)
+                case PauseAsked(conversation_id, until_ms):
+                    await self.handover.pause(conversation_id, until_ms)
+                    outcome = "paused"
+                case ResumeAsked(conversation_id):
+                    await self.handover.resume(conversation_id)
+                    outcome = "continued"
             outcomes[outcome] += 1
-        return Response(200, json.dumps(outcomes, sort_keys=True))
+        return channel.taken or Response(200, json.dumps(outcomes, sort_keys=True))
+
+    async def _by_person(self, said: ByPerson) -> str:
+        """Let a colleague's own message take the conversation, where hand-over is on."""
+        if self.policy.handover == "ignore":
+            self.observer.happened("ignored", said.conversation_id, reason="written by a person on our side")
+            return "ignored"
+        until_ms = self.clock.now_ms() + self.policy.pause_ms
+        text = bounded(valid(said.text))
+        return await self.handover.answered_by_person(said.conversation_id, text, said.sent_at_ms, until_ms)
 
     async def _report(self, report: Reported, now_ms: int) -> None:
         """Keep what the channel tells of a part that we sent. It opens no window, and touches no row."""
@@ -135,6 +161,7 @@ class Ingest:
                 "undelivered", report.conversation_id, reason=report.failure, reply_id=report.reply_id
             )
             return
+        self.observer.happened("reported", report.conversation_id, reply_id=report.reply_id)
         await self.store.put_text(report.conversation_id, report_key(report.reply_id, report.index), "sent", now_ms)
 
     async def _one(self, inbound: Inbound, via: str) -> str:
@@ -166,7 +193,7 @@ class Ingest:
         return await self._record(conversation_id, message, content, now_ms)
 
     async def _edit(self, edited: Edited, via: str) -> str:
-        """Let an edit replace a message that nobody has read yet; else it is what `late_edits` says.
+        """Let an edit replace a message that nobody has read yet; else it is what `Policy.late_edits` says.
 
         An edit opens and moves no window, and needs no wake-up: the message that it changes has its own.
         """
@@ -197,7 +224,7 @@ class Ingest:
             if standing is None or answer.row.lease_owner is not None:
                 break
             index = answer.row.pending.index(standing)
-        if self.late_edits == "answer":
+        if self.policy.late_edits == "answer":
             anew = f"{edited.now.provider_id} edited {edited.edited_at_ms}"
             return await self._one(replace(edited.now, provider_id=anew, sent_at_ms=edited.edited_at_ms), via)
         self.observer.happened("ignored", conversation_id, reason="an edit of a message that was read already")
@@ -213,6 +240,9 @@ class Ingest:
                 case Duplicate():
                     self.observer.happened("duplicate", conversation_id, reason="on the row")
                     return "duplicate"
+                case Full(row) if row.paused_until_ms is not None:  # nobody refuses a message that a person will read
+                    await self.handover.settle(conversation_id, "")
+                    continue
                 case Full():
                     pass
             if content is None:
@@ -254,6 +284,7 @@ def cleaned(inbound: Inbound, via: str, now_ms: int) -> Message:
         attachments=tuple(kept(attachment) for attachment in inbound.attachments),
         via=via,
         address=valid(inbound.address),
+        consent=inbound.consent,
     )
 
 

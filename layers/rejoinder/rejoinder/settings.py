@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal, cast
 
-from rejoinder.ports import LateEdits, Policy
-from rejoinder.protocol.timing import BOUNDS, DAY_MS, Timing
+from rejoinder.ports import HandoverChoice, LateEdits, OnResume, Policy
+from rejoinder.protocol.timing import BOUNDS, DAY_MS, LONGEST_PAUSE_MS, Timing
 
 Function = Literal["ingest", "generate", "sweep"]
 WakeLane = Literal["both", "scheduler", "queue"]
@@ -20,12 +20,15 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "WAKE_LANE": ("both", "scheduler", "queue"),
     "IN_DOUBT": ("hold", "resend"),
     "LATE_EDITS": ("ignore", "answer"),
+    "HANDOVER": ("pause", "ignore"),
+    "ON_RESUME": ("answer", "handled"),
     "LOG_LEVEL": ("INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"),
 }
 """What each may be; the first is the default."""
 
 NUMBERS: dict[str, tuple[int, int, int]] = {
     "HISTORY_TURNS": (20, 0, 200),
+    "PAUSE_MS": (1_800_000, 1_000, LONGEST_PAUSE_MS),
     "GENERATION_MS": (100_000, 1_000, 885_000),
     "SEND_BUDGET_MS": (15_000, 1_000, 120_000),
 }
@@ -122,6 +125,9 @@ class Settings:
             reader.text("FALLBACK_REPLY"),
             reader.number("HISTORY_TURNS"),
             cast("LateEdits", reader.choice("LATE_EDITS")),
+            cast("HandoverChoice", reader.choice("HANDOVER")),
+            reader.number("PAUSE_MS"),
+            cast("OnResume", reader.choice("ON_RESUME")),
         )
         settings = cls(
             timing=timing,

@@ -6,8 +6,9 @@ Correctness does not rest on it: operators do.
 from dataclasses import dataclass
 
 from rejoinder.ports import Clock, Observer, Store, Transient, WakeUps
+from rejoinder.protocol import wakeups
 from rejoinder.protocol.timing import CLOCK_MARGIN_MS, Timing
-from rejoinder.protocol.wakeups import ForReceived, WakeUp, next_look_ms
+from rejoinder.protocol.wakeups import next_look_ms
 
 GRACE_MS = 60_000
 """What is overdue by less is left to its own wake-ups: a schedule may be a minute late."""
@@ -51,22 +52,14 @@ async def sweep(
             observer.happened("sweep_cut_short", owing=owing, armed=armed)
             break
         row = await store.read(conversation_id)
-        if not row.owes or row.owed_since_ms is None:
+        if not row.owes or row.owed_since_ms is None or row.paused_at(now_ms):
             continue
         owing += 1
         oldest_ms = max(oldest_ms, now_ms - row.owed_since_ms)
         if next_look_ms(row, now_ms, timing) > now_ms + CLOCK_MARGIN_MS:
             continue
         try:
-            await wake_ups.arm(
-                WakeUp(
-                    conversation_id,
-                    ForReceived(row.received),
-                    now_ms,
-                    now_ms,
-                    seen=(row.answered, row.lease_token),
-                )
-            )
+            await wake_ups.arm(wakeups.for_row(conversation_id, row, now_ms, timing))
             armed += 1
         except Transient as fault:
             observer.happened("unavailable", conversation_id, reason=str(fault))

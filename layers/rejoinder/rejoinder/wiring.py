@@ -134,7 +134,7 @@ class Wiring:
             self._clock,
             self.observer,
             self.settings.timing,
-            self.settings.policy.late_edits,
+            self.settings.policy,
         )
 
     def waking(self, generator_arn: str) -> Waking:

@@ -12,7 +12,7 @@ from typing import Any
 
 from rejoinder.channels import reading
 from rejoinder.channels.meta_messaging_contents import content_of
-from rejoinder.ports import Edited, Event, Ignored, Inbound, Malformed, Rejected, Reported
+from rejoinder.ports import ByPerson, Edited, Event, Ignored, Inbound, Malformed, Rejected, Reported
 from rejoinder.protocol.conversation import Attachment
 from rejoinder.protocol.identity import ConversationId
 
@@ -127,7 +127,7 @@ class MessagingReader:
         """What our own side wrote: sender and recipient change places in it."""
         app_id = message.get("app_id")
         if self.app_id and str(app_id) != self.app_id:
-            return Ignored("our own side: a person, or another app, wrote")
+            return self._by_person(event, message)
         metadata = message.get("metadata")
         found = _METADATA.fullmatch(metadata) if isinstance(metadata, str) else None
         if found is None:
@@ -135,6 +135,15 @@ class MessagingReader:
         account = reading.id_field(reading.object_field(event, "sender"), "id")
         person = reading.id_field(reading.object_field(event, "recipient"), "id")
         return Reported(str(ConversationId(self.channel, account, person)), found[1], int(found[2]))
+
+    def _by_person(self, event: Mapping[str, Any], message: Mapping[str, Any]) -> Event:
+        """What a colleague, or another app of ours, wrote past the bot."""
+        account = reading.id_field(reading.object_field(event, "sender"), "id")
+        customer = reading.id_field(reading.object_field(event, "recipient"), "id")
+        text, attachments = content_of(message)
+        said = text or ", ".join(f"[{attachment.kind}]" for attachment in attachments)
+        conversation_id = str(ConversationId(self.channel, account, customer))
+        return ByPerson(conversation_id, said, reading.integer_field(event, "timestamp"))
 
 
 def is_true(content: Mapping[str, Any], name: str) -> bool:

@@ -1,6 +1,7 @@
 """The channel `webhook`: any system of one's own that can sign JSON, and receive it.
 
-In: POST of one message, or of `{"messages": [...]}`. Out: POST of each part to `reply_url`. Both are signed alike:
+In: POST of one message, or of `{"messages": [...]}`; with `type` also what people do past the bot: `operator` (a
+colleague's own answer), `pause` (with `until`) and `resume`. Out: POST of each part to `reply_url`. Both are signed:
 `x-rejoinder-timestamp` is the epoch second, `x-rejoinder-signature` is `v1=` and the hexadecimal HMAC-SHA256 of
 `v1:<timestamp>:` followed by the raw body.
 
@@ -23,6 +24,7 @@ from rejoinder.channels.degrading import degraded
 from rejoinder.channels.splitting import split
 from rejoinder.ports import (
     Buttons,
+    ByPerson,
     Clock,
     Event,
     File,
@@ -31,12 +33,14 @@ from rejoinder.ports import (
     Inbound,
     Malformed,
     Part,
+    PauseAsked,
     Permanent,
     Raw,
     Rejected,
     Reply,
     Request,
     Response,
+    ResumeAsked,
     Text,
     Transient,
     Unverified,
@@ -50,7 +54,10 @@ FIELDS = {
     "secret": "the secret that both sides sign with; make one with `openssl rand -hex 32`",
     "reply_url": "the http(s) address that replies are POSTed to",
 }
-OPTIONAL_FIELDS = {"account": "the name of this account in conversation ids; without it, the label in the URL"}
+OPTIONAL_FIELDS = {
+    "account": "the name of this account in conversation ids; without it, the label in the URL",
+    "controls": "`all` lets it pause and resume conversations of every channel, by their whole ids",
+}
 
 TOLERANCE_MS = 5 * 60 * 1000
 """How far a time-stamp may be from our clock, either way: a recorded request is of no use later."""
@@ -84,7 +91,12 @@ def from_fields(via: str, fields: Mapping[str, str]) -> "WebhookChannel":
         raise Permanent(
             f"channel webhook, account {via}: reply_url must begin with http:// or https:// and name a host"
         )
-    return WebhookChannel(fields.get("account") or via, fields["secret"], reply_url, SystemClock())
+    controls = fields.get("controls", "")
+    if controls not in {"", "all"}:
+        raise Permanent(f"channel webhook, account {via}: controls is {controls[:40]!r}; allowed is all, or nothing")
+    return WebhookChannel(
+        fields.get("account") or via, fields["secret"], reply_url, SystemClock(), controls=controls == "all"
+    )
 
 
 def signature_headers(secret: str, body: bytes, now_ms: int) -> dict[str, str]:
@@ -102,11 +114,14 @@ def signature(secret: str, timestamp: str, body: bytes) -> str:
 class WebhookChannel:
     """Implements `ports.Channel` for one account."""
 
-    def __init__(self, account: str, secret: str, reply_url: str, clock: Clock) -> None:
+    taken = None
+
+    def __init__(self, account: str, secret: str, reply_url: str, clock: Clock, *, controls: bool = False) -> None:
         self._account = account
         self._secret = secret
         self._reply_url = reply_url
         self._clock = clock
+        self._controls = controls
 
     def verify(self, request: Request, now_ms: int) -> None:
         """Check time-stamp and signature over the raw body.
@@ -156,17 +171,15 @@ class WebhookChannel:
     def _event(self, source: Mapping[str, Any]) -> Event:
         """Read one message."""
         event_type = reading.text_field(source, "type")
+        if event_type in {"operator", "pause", "resume"}:
+            return self._of_people(event_type, source)
         if event_type not in {"", "message"}:
             return Ignored("a type other than message")
         if source.get("is_bot") is True:
             return Ignored("from a bot")
         chat = reading.id_field(source, "conversation_id")
-        try:
-            conversation_id = str(ConversationId("webhook", self._account, chat))
-        except ValueError as error:
-            raise Malformed(str(error)) from None
         return Inbound(
-            conversation_id,
+            self._own(chat),
             reading.id_field(source, "id"),
             reading.id_field(source, "user_id"),
             reading.text_field(source, "text"),
@@ -175,6 +188,38 @@ class WebhookChannel:
             attachments=_attachments(source.get("attachments")),
             address=chat,
         )
+
+    def _of_people(self, event_type: str, source: Mapping[str, Any]) -> Event:
+        """Read what people do past the bot: they answer themselves, take a conversation, or give it back."""
+        conversation_id = self._conversation(reading.id_field(source, "conversation_id"))
+        match event_type:
+            case "operator":
+                said_at_ms = _sent_at_ms(source.get("sent_at"))
+                if said_at_ms is None:
+                    raise Malformed("sent_at is missing; by it a repeat of the same message is known")
+                return ByPerson(conversation_id, reading.text_field(source, "text"), said_at_ms)
+            case "pause":
+                until_ms = _sent_at_ms(source.get("until"), "until")
+                if until_ms is None:
+                    raise Malformed("until is missing: a pause has an end, such as 2026-09-21T18:00:00Z")
+                return PauseAsked(conversation_id, until_ms)
+            case _:
+                return ResumeAsked(conversation_id)
+
+    def _own(self, chat: str) -> str:
+        try:
+            return str(ConversationId("webhook", self._account, chat))
+        except ValueError as error:
+            raise Malformed(str(error)) from None
+
+    def _conversation(self, name: str) -> str:
+        """The conversation that is meant: a chat of this account, or any, named whole, where it `controls` all."""
+        if not self._controls or name.count(":") not in (2, 3):
+            return self._own(name)
+        try:
+            return str(ConversationId.parse(name))
+        except ValueError as error:
+            raise Malformed(str(error)) from None
 
     def render(self, reply: Reply, to: Message) -> tuple[str, ...]:
         """Write each part as the JSON to POST, without the reply's id.
@@ -236,26 +281,26 @@ class WebhookChannel:
         """There is no such sign."""
 
 
-def _sent_at_ms(value: object) -> int | None:
-    """Read `sent_at`: RFC 3339, or epoch seconds or milliseconds."""
+def _sent_at_ms(value: object, name: str = "sent_at") -> int | None:
+    """Read an instant: RFC 3339, or epoch seconds or milliseconds."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise Malformed(f"sent_at is a {reading.kind(value)}; RFC 3339 or an epoch time is needed")
+        raise Malformed(f"{name} is a {reading.kind(value)}; RFC 3339 or an epoch time is needed")
     if isinstance(value, str):
         try:
             instant = datetime.fromisoformat(value)
         except (ValueError, OverflowError):
-            raise Malformed("sent_at is not RFC 3339, such as 2026-09-21T14:13:20Z") from None
+            raise Malformed(f"{name} is not RFC 3339, such as 2026-09-21T14:13:20Z") from None
         if instant.tzinfo is None:
-            raise Malformed("sent_at has no offset from UTC; end it with Z or +00:00")
+            raise Malformed(f"{name} has no offset from UTC; end it with Z or +00:00")
         at_ms = instant.timestamp() * 1000
     else:
         if isinstance(value, float) and not isfinite(value):
-            raise Malformed("sent_at is not a finite number")
+            raise Malformed(f"{name} is not a finite number")
         at_ms = value if abs(value) >= MS_FROM else value * 1000
     if not 0 <= at_ms < MAX_SENT_AT_MS:
-        raise Malformed("sent_at is out of bounds; between the years 1970 and 5138")
+        raise Malformed(f"{name} is out of bounds; between the years 1970 and 5138")
     return round(at_ms)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from rejoinder.channels import reading
 from rejoinder.channels.whatsapp_contents import content_of
-from rejoinder.ports import Event, Ignored, Inbound, Malformed, Rejected, Reported
+from rejoinder.ports import ByPerson, Event, Ignored, Inbound, Malformed, Rejected, Reported
 from rejoinder.protocol.identity import ConversationId
 
 _PHONE_NUMBER_ID = re.compile(r"[0-9A-Za-z]{1,64}")
@@ -93,7 +93,7 @@ class EntryReader:
     def _change(self, change: Mapping[str, Any]) -> Sequence[Event]:
         field = reading.text_field(change, "field", max_bytes=64)
         if field == "smb_message_echoes":
-            return [Ignored("our own side: somebody wrote in the WhatsApp Business app")]
+            return self._echoes(reading.object_field(change, "value"))
         if field != "messages":
             return [Ignored(f"a change of {field!r}")]
         return self._value(reading.object_field(change, "value"))
@@ -108,6 +108,28 @@ class EntryReader:
         events += [self._status(status, number) for status in _listed(value, "statuses")]
         events += [Ignored("an error of the account") for _ in _listed(value, "errors")]
         return events or [Ignored("a change without messages")]
+
+    def _echoes(self, value: Mapping[str, Any]) -> list[Event]:
+        """Read what a colleague wrote in the WhatsApp Business app: our own side, past the bot."""
+        number = reading.id_field(reading.object_field(value, "metadata"), "phone_number_id")
+        return [self._echo(message, number) for message in _listed(value, "message_echoes")]
+
+    def _echo(self, message: object, number: str) -> Event:
+        if self.sender_of(number) is None:
+            return Ignored("from a number that is not this account's")
+        try:
+            fields = message if isinstance(message, dict) else {}
+            customer = reading.id_field(fields, "to" if fields.get("to") else "to_user_id")
+            content = content_of(fields)
+            if isinstance(content, Ignored):
+                return content
+            said = content.text or ", ".join(f"[{attachment.kind}]" for attachment in content.attachments)
+            sent_at_ms = _sent_at_ms(fields)
+            if sent_at_ms is None:
+                return Rejected("an echo without a timestamp")
+            return ByPerson(str(ConversationId(self.channel, number, customer)), said, sent_at_ms)
+        except (Malformed, ValueError) as fault:
+            return Rejected(str(fault))
 
     def _message(self, message: object, number: str, names: Mapping[str, str]) -> Event:
         sender = self.sender_of(number)

@@ -16,6 +16,7 @@ HAPPENINGS: dict[str, str] = {
     "not_asked": "info",
     "looked": "debug",
     # what a channel sends beside messages
+    "reported": "debug",
     "amended": "info",
     "duplicate": "info",
     "ignored": "debug",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from json import dumps, loads
-from typing import Any
+from typing import Any, Literal
 
 INLINE_BYTES = 256
 """A text up to this length stays on the row; a longer one is an item of its own (the price of a row is per KB)."""
@@ -13,6 +13,11 @@ INLINE_REPLY_BYTES = 1024
 
 MAX_CONTENT_BYTES = 380_000
 """The longest such item: DynamoDB holds 400 KB in one, keys and names included."""
+
+
+Consent = Literal["", "withdrawn", "given", "implied"]
+"""What a message says of being written to, by a word that the channel's provider acts upon too: nothing; no more;
+again; or again, by a word such as YES, that may be an answer as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class Message:
         address: where a reply goes, in the channel's own words.
         stored: text and attachments are in the item `TEXT#<text_key>`, since they are long.
         edited_at_ms: when what stands here was written, by the provider, where it was edited; else 0.
+        consent: whether it withdraws the author's consent to be written to, or gives it again.
     """
 
     id: bytes
@@ -67,6 +73,7 @@ class Message:
     address: str = ""
     stored: bool = False
     edited_at_ms: int = 0
+    consent: Consent = ""
 
     @property
     def text_key(self) -> str:
@@ -90,6 +97,7 @@ class Outbox:
         refused_token: the fencing token whose holder the channel last told "not now". Where the next token follows it
             directly, sending again doubles nothing; after any other holder, what happened is in doubt.
         failed: the fallback reply, since every attempt at a real one failed.
+        handled: no reply of the bot's: a person has answered these messages, with what `said` says. Nothing to send.
         stored: `parts`, `said` and `state` are in the item `TEXT#<reply_id>`, since they are long.
     """
 
@@ -103,6 +111,7 @@ class Outbox:
     committed_at_ms: int = 0
     refused_token: int | None = None
     failed: bool = False
+    handled: bool = False
     stored: bool = False
 
     @property
@@ -116,6 +125,8 @@ class Row:
     """Everything that decides, on one item (protocol.md, "One row per conversation"). The default is an absent row.
 
     `pending_ids` is kept as a set attribute for the condition of `record`; here it follows from `pending`.
+    `opted_out_at_ms` is since when nothing may be sent: whoever is about to send looks at it in the row that its last
+    write returned.
     """
 
     received: int = 0
@@ -131,9 +142,11 @@ class Row:
     superseded: int = 0
     committed_token: int = 0
     retry_at_ms: int | None = None
+    paused_until_ms: int | None = None
     overflowed: int = 0
     owed_shard: str | None = None
     owed_since_ms: int | None = None
+    opted_out_at_ms: int | None = None
     expires_at_s: int | None = None
 
     @property
@@ -160,6 +173,10 @@ class Row:
         """Whether somebody's lease is live."""
         return self.lease_expires_at_ms is not None and self.lease_expires_at_ms > now_ms
 
+    def paused_at(self, now_ms: int) -> bool:
+        """Whether a person has the conversation, and the bot is to keep still."""
+        return self.paused_until_ms is not None and self.paused_until_ms > now_ms
+
     def knows(self, message_id: bytes) -> bool:
         """Whether the message is on the row, pending or answered not long ago."""
         return message_id in self.answered_ids or any(message.id == message_id for message in self.pending)
@@ -179,7 +196,8 @@ class TurnRecord:
 
     Attributes:
         answered: the watermark after this turn; the item's key.
-        delivery: `sent`, `silent` (nothing was to be said), `held` (in doubt, or given up), or `refused` (for good).
+        delivery: `sent`, `silent` (nothing was to be said), `held` (in doubt, or given up), `refused` (for good), or
+            `handled` (a person said it, or took the messages off the bot's hands).
     """
 
     answered: int
@@ -191,6 +209,11 @@ class TurnRecord:
     failed: bool = False
     reply_id: str = ""
     stored: bool = False
+
+    @property
+    def key(self) -> str:
+        """The item's key after `TURN#`: what a person said unasked, between two turns, follows the first of them."""
+        return f"{self.answered:012d}" if self.messages else f"{self.answered:012d}#{self.at_ms:013d}"
 
 
 @dataclass(frozen=True, slots=True)

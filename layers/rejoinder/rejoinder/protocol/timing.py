@@ -15,6 +15,9 @@ LATE_MS = 10 * 60 * 1000
 
 DAY_MS = 24 * 3600 * 1000
 
+LONGEST_PAUSE_MS = 30 * 24 * 3600 * 1000
+"""A pause has an end: what nobody ends by hand within a month was forgotten."""
+
 
 BOUNDS: dict[str, tuple[int, int]] = {
     "debounce_ms": (0, DAY_MS),

@@ -68,6 +68,17 @@ def at_cap(conversation_id: str, row: Row, now_ms: int, timing: Timing) -> WakeU
     return WakeUp(conversation_id, ForReceived(row.received), now_ms, cap, seen=(row.answered, row.lease_token))
 
 
+def for_row(conversation_id: str, row: Row, now_ms: int, timing: Timing) -> WakeUp:
+    """The wake-up that whoever sees a row that owes something arms for when it is worth a look."""
+    return WakeUp(
+        conversation_id,
+        ForReceived(row.received),
+        now_ms,
+        next_look_ms(row, now_ms, timing),
+        seen=(row.answered, row.lease_token),
+    )
+
+
 def at_expiry(conversation_id: str, row: Row, now_ms: int) -> WakeUp:
     """The wake-up that a holder arms when it claims, so that its own crash is noticed."""
     expires = row.lease_expires_at_ms if row.lease_expires_at_ms is not None else now_ms
@@ -117,7 +128,7 @@ def following(
             and due == row.last_message_at_ms + timing.debounce_ms
             and due != cap_ms(row, timing)
         )
-        if covered_by_another:
+        if covered_by_another or left_to_a_person(wake_up, row, now_ms):
             due = None
     armed_for: ForMessage | ForReceived = ForReceived(row.received)
     armed_at_ms = now_ms
@@ -141,13 +152,24 @@ def following(
     return DeadLetter(following_one) if attempt > timing.max_rounds else following_one
 
 
+def left_to_a_person(wake_up: WakeUp, row: Row, now_ms: int) -> bool:
+    """Whether the pause's own wake-up, which was armed before the pause was set, is the one to look next.
+
+    It is not where the pause's own is this one, and came too early.
+    """
+    if row.paused_until_ms is None or row.paused_until_ms <= now_ms or (row.outbox is not None and row.outbox.handled):
+        return False
+    return wake_up.due_at_ms < row.paused_until_ms
+
+
 def next_look_ms(row: Row, now_ms: int, timing: Timing) -> int:
     """When a row that owes something is worth a look: at its due time, or when another's lease has run out."""
     if row.lease_expires_at_ms is not None and row.lease_expires_at_ms > now_ms:
         # never further off than a whole lease: an expiry beyond that was written by a clock that is wrong
         return min(row.lease_expires_at_ms, now_ms + timing.lease_ms) + CLOCK_MARGIN_MS
     if row.outbox is not None:
-        return max(now_ms, row.retry_at_ms or 0)
+        paused_until_ms = 0 if row.outbox.handled else row.paused_until_ms or 0
+        return max(now_ms, row.retry_at_ms or 0, paused_until_ms)
     return max(now_ms, due_at_ms(row, timing))
 
 

@@ -210,7 +210,7 @@ class Timeline:
             clock=self.clock,
             observer=self.observer,
             timing=self.timing,
-            late_edits=self.policy.late_edits,
+            policy=self.policy,
         )
         self._start("ingest", ingest(channel, request), self.timing.ingest_timeout_ms)
 

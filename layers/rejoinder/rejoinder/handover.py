@@ -1,0 +1,118 @@
+"""Use case: a person takes a conversation, answers in it, and gives it back.
+
+The wake-up for a pause's end is armed before the pause is set, as a message's is before it is recorded: a crash in
+between leaves a wake-up for nothing, and the other order a conversation that nobody wakes.
+"""
+
+from dataclasses import dataclass, replace
+
+from rejoinder.ports import Clock, Observer, OnResume, Store, Transient, WakeUps
+from rejoinder.protocol.conversation import Outbox, Row, TurnRecord
+from rejoinder.protocol.identity import reply_id
+from rejoinder.protocol.outcomes import Handled
+from rejoinder.protocol.timing import LONGEST_PAUSE_MS, Timing
+from rejoinder.protocol.wakeups import ForReceived, WakeUp, for_row
+
+SETTLE_TRIES = 3
+
+LOOKED_BACK = 10
+"""Turns in which a redelivery of what a person said is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """What the use case needs.
+
+    Attributes:
+        on_resume: whether what is pending when a pause is ended by hand is answered, or counts as handled.
+    """
+
+    store: Store
+    wake_ups: WakeUps
+    clock: Clock
+    observer: Observer
+    timing: Timing
+    on_resume: OnResume = "answer"
+
+    async def pause(self, conversation_id: str, until_ms: int) -> Row:
+        """Keep the bot still until a time (epoch ms); a reply in the making is thrown away at its commit.
+
+        A longer pause that somebody else has set stays. One over `LONGEST_PAUSE_MS` is cut to that.
+
+        Raises:
+            Transient: nothing was set, or the store cannot be asked; try again.
+        """
+        now_ms = self.clock.now_ms()
+        until_ms = min(max(until_ms, now_ms), now_ms + LONGEST_PAUSE_MS)
+        await self.wake_ups.arm(WakeUp(conversation_id, ForReceived(0), now_ms, until_ms))
+        paused = await self.store.pause(conversation_id, until_ms, now_ms)
+        self.observer.happened("paused", conversation_id, until_ms=paused.row.paused_until_ms)
+        return paused.row
+
+    async def resume(self, conversation_id: str) -> Row:
+        """Give the conversation back to the bot, which answers what is pending, unless `on_resume` is `handled`.
+
+        Raises:
+            Transient: the store cannot be asked; or the bot may answer again, and no wake-up could be armed for that:
+                what is pending waits for the pause's own end, for the sweep, or for the next message.
+        """
+        if self.on_resume == "handled":
+            await self.settle(conversation_id, "")
+        continued = await self.store.unpause(conversation_id)
+        self.observer.happened("continued", conversation_id, pending=len(continued.row.pending))
+        if continued.row.owes:
+            await self.wake_ups.arm(for_row(conversation_id, continued.row, self.clock.now_ms(), self.timing))
+        return continued.row
+
+    async def answered_by_person(self, conversation_id: str, said: str, said_at_ms: int, until_ms: int) -> str:
+        """Take a person's own message on our side: a pause, everything pending is handled, and the history has it.
+
+        Returns:
+            `handled`, or `duplicate` where the same was taken before.
+
+        Raises:
+            Transient: try again; a repeat does no harm.
+        """
+        now_ms = self.clock.now_ms()
+        for turn in await self.store.history(conversation_id, LOOKED_BACK, now_ms):
+            if turn.delivery == "handled" and (turn.at_ms, turn.said) == (said_at_ms, said):
+                return "duplicate"
+        row = await self.pause(conversation_id, until_ms)
+        if row.outbox is not None and row.outbox.handled and row.outbox.committed_at_ms == said_at_ms:
+            return "duplicate"
+        if row.pending and await self.settle(conversation_id, said, said_at_ms):
+            return "handled"
+        record = TurnRecord(row.answered, row.lease_token, said_at_ms, (), said=said, delivery="handled")
+        await self.store.put_turn(conversation_id, record, now_ms)
+        return "handled"
+
+    async def settle(self, conversation_id: str, said: str, said_at_ms: int | None = None) -> bool:
+        """Count everything pending as handled by a person; False where nothing is pending.
+
+        The wake-up that writes it into the history is armed before.
+
+        Raises:
+            Transient: somebody is at work on the conversation, or the store cannot be asked.
+        """
+        for _ in range(SETTLE_TRIES):
+            row = await self.store.read(conversation_id)
+            now_ms = self.clock.now_ms()
+            if not row.pending or row.paused_until_ms is None:
+                return False
+            outbox = Outbox(
+                reply_id(conversation_id, f"a person's, {row.answered} to {row.received}, token {row.lease_token}"),
+                (),
+                row.pending,
+                said=said,
+                token=row.lease_token,
+                committed_at_ms=now_ms if said_at_ms is None else said_at_ms,
+                handled=True,
+            )
+            await self.wake_ups.arm(replace(for_row(conversation_id, row, now_ms, self.timing), due_at_ms=now_ms))
+            settled = await self.store.settle(conversation_id, row, outbox, now_ms)
+            if isinstance(settled, Handled):
+                self.observer.happened("handled", conversation_id, messages=len(row.pending))
+                return True
+            if settled.row.held_at(now_ms) or settled.row.outbox is not None:
+                break
+        raise Transient("somebody is at work on the conversation")
