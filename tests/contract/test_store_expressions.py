@@ -13,7 +13,7 @@ from pynamodb.expressions.update import Action
 from rejoinder.protocol.conversation import Attachment, Lease, Message, Outbox, Row
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.timing import Timing
-from rejoinder.stores.dynamodb import expressions
+from rejoinder.stores.dynamodb import effects, expressions
 from rejoinder.stores.dynamodb.expressions import Write
 from rejoinder.stores.dynamodb.schema import MessageMap, OutboxMap, RowItem, WholeNumber
 from rejoinder.stores.dynamodb.table import Table, connect
@@ -40,6 +40,9 @@ WRITES = [
     expressions.release_superseded(LEASE),
     expressions.release_failed(LEASE, 1),
     expressions.release_refused(LEASE, 1),
+    effects.begin_effect("n" * 128, "x", 1, TIMING, over="y"),
+    effects.end_effect("x", "1" * 65_536, 1, TIMING),
+    effects.withdraw_effect("x"),
     expressions.pause(2, 1, TIMING),
     expressions.unpause(),
     expressions.settle(CLAIMED, REPLY, 1, TIMING),
@@ -85,7 +88,10 @@ def empty_sets(value: Any) -> Iterator[Any]:
 
 def test_every_transition_is_checked() -> None:
     functions = {
-        name for name, each in vars(expressions).items() if getattr(each, "__annotations__", {}).get("return") is Write
+        name
+        for module in (expressions, effects)
+        for name, each in vars(module).items()
+        if getattr(each, "__annotations__", {}).get("return") is Write
     }
     assert {write.name.lower() for write in WRITES} == functions
 

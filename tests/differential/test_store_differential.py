@@ -35,6 +35,7 @@ TIMING = Timing(max_pending=3, max_answered_ids=3)
 NAMES = [f"m{number}" for number in range(9)]
 """Few enough that redeliveries come up, of pending messages and of long answered ones."""
 
+EFFECTS = ("1#a", "1#b")
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=3)
 WHICH = st.sampled_from([0, 0, 0, 0, 0, 1, 2])
 """Whose turn it is among those who ever held the lease: mostly the newest's, sometimes a zombie's."""
@@ -286,6 +287,35 @@ class ItemsSideBySide(SideBySide):
         self.both("was_answered", message_id(name), STARTED_MS + turns * 30_000)
 
 
+class EffectsSideBySide(SideBySide):
+    """Effects that are begun, ended and withdrawn by few enough that they meet, in their own name and in others'."""
+
+    @rule()
+    def again(self) -> None:
+        self.repeat()
+
+    @rule(jump_ms=st.sampled_from([1, -250, TIMING.lease_ms - 1, TIMING.lease_ms, TIMING.retention_ms]))
+    def time_passes(self, jump_ms: int) -> None:
+        self.now_ms += jump_ms
+
+    @rule(key=st.sampled_from(EFFECTS), by=st.sampled_from("xyz"), over=st.none() | st.sampled_from("xyz"))
+    def begin(self, key: str, by: str, over: str | None) -> None:
+        """Whoever begins over another begin does so by a fresh name."""
+        self.both("begin_effect", key, "book", by, self.now_ms, over if over != by else None)
+
+    @rule(key=st.sampled_from(EFFECTS), by=st.sampled_from("xyz"), result=st.integers())
+    def end(self, key: str, by: str, result: int) -> None:
+        self.both("end_effect", key, by, str(result), self.now_ms)
+
+    @rule(key=st.sampled_from(EFFECTS), by=st.sampled_from("xyz"))
+    def withdraw(self, key: str, by: str) -> None:
+        self.both("withdraw_effect", key, by)
+
+    @rule()
+    def look(self) -> None:
+        self.both("open_effects", self.now_ms)
+
+
 @contextmanager
 def moto() -> Iterator[Connection]:
     with serialised_moto():
@@ -298,7 +328,7 @@ def connection(request: pytest.FixtureRequest) -> Iterator[Connection]:
         yield connection
 
 
-@pytest.mark.parametrize(("machine", "programs"), [(RowSideBySide, 30), (ItemsSideBySide, 12)])
+@pytest.mark.parametrize(("machine", "programs"), [(RowSideBySide, 30), (ItemsSideBySide, 12), (EffectsSideBySide, 20)])
 def test_both_stores_go_through_the_same_programs_alike(
     connection: Connection, machine: type[SideBySide], programs: int
 ) -> None:
