@@ -9,6 +9,7 @@ from rejoinder.wiring import Clients
 
 TABLE = "TableName"
 ACCOUNTS = "AccountsReference"
+WEBHOOK_URL = "WebhookUrl"
 """Outputs of `template.yaml`."""
 
 

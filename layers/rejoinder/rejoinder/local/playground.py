@@ -48,7 +48,9 @@ class Playground:
         """Take one webhook as the ingest Lambda does, and publish how it was answered."""
         response = run(self._deployment.ingest(channel_name, request))
         if request.method == "POST":
-            self._deployment.feed.publish("webhook", status=response.status, answer=json.loads(response.body))
+            is_json = response.content_type == "application/json"  # some providers want words of their own
+            answer = json.loads(response.body) if is_json else {"text": response.body}
+            self._deployment.feed.publish("webhook", status=response.status, answer=answer)
         return response
 
     def replied(self, request: Request) -> None:

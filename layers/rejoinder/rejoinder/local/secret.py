@@ -35,6 +35,11 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("action", choices=["set"], help="what to do")
     parser.add_argument("account", metavar="CHANNEL/ACCOUNT", help="such as telegram/default")
     parser.add_argument("fields", nargs="+", metavar="NAME[=VALUE]", help="a field of the account")
+    add_place_flags(parser)
+
+
+def add_place_flags(parser: ArgumentParser) -> None:
+    """Add the flags that say which deployment is meant."""
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--stack", help="name of the CloudFormation stack that shall use it")
     where.add_argument("--reference", help="where instead, such as ssm:/my/{channel}/{account} (default: $ACCOUNTS)")
@@ -42,15 +47,48 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Store the fields."""
-    channel, _, account = args.account.partition("/")
-    if not channel or not account or "/" in account:
-        raise CommandFailed(f"{args.account}: expected CHANNEL/ACCOUNT, such as webhook/default", USAGE)
+    channel, account = split_account(args.account)
     check_names(channel, args.fields)
     clients = Clients()
+    name, fields = stored_fields(args, clients, channel, account)
+    fields |= dict(map(value_of, args.fields))
+    store(clients, name, channel, account, fields)
+    answer(args, {"parameter": name, "fields": sorted(fields)}, f"{name} now has {', '.join(sorted(fields))}")
+    return OK
+
+
+def split_account(given: str) -> tuple[str, str]:
+    """Take channel and account apart.
+
+    Raises:
+        CommandFailed: not of that form.
+    """
+    channel, _, account = given.partition("/")
+    if not channel or not account or "/" in account:
+        raise CommandFailed(f"{given}: expected CHANNEL/ACCOUNT, such as webhook/default", USAGE)
+    return channel, account
+
+
+def stored_fields(args: Namespace, clients: Clients, channel: str, account: str) -> tuple[str, dict[str, str]]:
+    """Find the parameter of the account, and the fields that it has already.
+
+    Raises:
+        CommandFailed: nothing says where it is, it holds something else, or it cannot be read.
+    """
     name = parameter_name(args, clients, channel, account)
     try:
-        stored = read(clients, name)
-        fields = stored | dict(map(value_of, args.fields))
+        return name, read(clients, name)
+    except (ClientError, BotoCoreError) as error:
+        raise CommandFailed(f"parameter {name}: {error}") from None
+
+
+def store(clients: Clients, name: str, channel: str, account: str, fields: dict[str, str]) -> None:
+    """Store the account, where a channel can be opened with it.
+
+    Raises:
+        CommandFailed: a field is missing or wrong, or the parameter cannot be written.
+    """
+    try:
         open_channel(channel, account, fields)
         clients.ssm().put_parameter(
             Name=name,
@@ -63,8 +101,6 @@ def run(args: Namespace) -> int:
         raise CommandFailed(f"nothing was stored: {fault}", USAGE) from None
     except (ClientError, BotoCoreError) as error:
         raise CommandFailed(f"parameter {name}: {error}") from None
-    answer(args, {"parameter": name, "fields": sorted(fields)}, f"{name} now has {', '.join(sorted(fields))}")
-    return OK
 
 
 def check_names(channel: str, given: list[str]) -> None:
