@@ -1,9 +1,4 @@
-"""How a record's payload gets onto a channel: the real one, signed as its provider signs; or carried by another.
-
-A case for "any" channel uses the payloads of channels that may not exist here yet. Its texts, ids and conversations
-then travel over the generic webhook instead. That is decided by `rejoinder.channels.NAMES` alone: as soon as the real
-channel is there, the case runs on it, and needs its line in `SIGNERS` and `ACCOUNTS`.
-"""
+"""How a record's payload gets onto its channel: encoded and signed as the provider does it."""
 
 import hashlib
 import hmac
@@ -11,6 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from twilio.request_validator import RequestValidator
 
 from rejoinder.channels import NAMES, open_channel
 from rejoinder.channels.webhook import signature_headers
@@ -20,8 +18,12 @@ META_SECRET = "syn-meta-secret"
 """The secret that the records' own signature vectors were made with."""
 
 WEBHOOK_SECRET = "syn-webhook-secret"
+SLACK_SECRET = "syn-slack-secret"
+TWILIO_SECRET = "syn-twilio-token"
 TELEGRAM_SECRET = "syn-tg-secret"
 TELEGRAM_HEADER = "x-telegram-bot-api-secret-token"
+
+HOST = "hooks.example.test"
 
 NAMES_HERE = {"generic": "webhook"}
 """What the records call a channel, where we call it otherwise."""
@@ -38,38 +40,47 @@ ACCOUNTS: dict[str, dict[str, str]] = {
     },
     "messenger": META_FIELDS,
     "instagram": META_FIELDS,
+    "slack": {"signing_secret": SLACK_SECRET, "bot_token": "xoxb-syn", "answers": "all"},
+    "twilio": {"account_sid": "ACSYNTHETIC0000000000000000000001", "auth_token": TWILIO_SECRET},
+    "sms_aws": {"topic_arn": "arn:aws:sns:eu-central-1:123456789012:syn-topic"},
 }
 
+OF_ACCOUNTS = {
+    "telegram_secret_token": [("telegram", "secret")],
+    "meta_verify_token": [("whatsapp", "verify_token"), ("messenger", "verify_token"), ("instagram", "verify_token")],
+    "slack_require_mention": [("slack", "answers")],
+    "twilio_public_url": [("twilio", "public_url")],
+}
+"""A case's settings that are fields of accounts: channel and field."""
 
-def is_here(channel: str) -> bool:
-    """Whether the channel of a record exists."""
-    return NAMES_HERE.get(channel, channel) in NAMES
+SAID = {True: "mentions"}
+"""A case's value in the account's words, where those differ."""
 
 
-def carrier(channel: str) -> str:
-    """The channel that carries a payload of the given one: itself where it exists."""
-    return NAMES_HERE.get(channel, channel) if is_here(channel) else "webhook"
+def name_here(channel: str) -> str:
+    """Our name of a record's channel."""
+    return NAMES_HERE.get(channel, channel)
 
 
 def open_accounts(
-    server_url: str | None = None, telegram_secret: str = TELEGRAM_SECRET
+    server_url: str | None = None, config: Mapping[str, Any] | None = None
 ) -> dict[tuple[str, str], Channel]:
     """Open the account of every channel that exists.
 
     Args:
         server_url: what stands for every channel's own server.
-        telegram_secret: the one that a case is about.
+        config: a case's settings; some are of accounts.
 
     Raises:
-        NotImplementedError: a channel has become one, and has no lines here yet.
+        NotImplementedError: a new channel has no lines here yet.
     """
     if missing := [name for name in NAMES if name not in ACCOUNTS or name not in SIGNERS]:
-        raise NotImplementedError(
-            f"{', '.join(missing)}: its cases now run on the channel itself; give it its lines in ACCOUNTS and SIGNERS"
-        )
+        raise NotImplementedError(f"{', '.join(missing)}: give it its lines in ACCOUNTS and SIGNERS")
     server = {} if server_url is None else {"api_url": server_url, "reply_url": server_url}
     fields = {name: {**ACCOUNTS[name], **server} for name in NAMES}
-    fields["telegram"]["secret"] = telegram_secret
+    for setting, value in (config or {}).items():
+        for channel, field in OF_ACCOUNTS.get(setting, ()):
+            fields[channel][field] = SAID.get(value, value)
     return {(name, "default"): open_channel(name, "default", fields[name]) for name in NAMES}
 
 
@@ -79,17 +90,16 @@ ACCEPTED: dict[str, bytes] = {
     "whatsapp": b'{"messaging_product": "whatsapp", "messages": [{"id": "wamid.SYNOUT"}]}',
     "messenger": b'{"recipient_id": "400000000000001", "message_id": "m_SYNOUT"}',
     "instagram": b'{"recipient_id": "600000000000001", "message_id": "aWdfSYNOUT"}',
+    "slack": b'{"ok": true, "channel": "D0SYN0001", "ts": "1790000099.000100"}',
+    "twilio": b'{"sid": "SMSYNOUT", "status": "queued", "error_code": null}',
 }
 """What a channel's server answers to a send that it takes."""
 
 
 def request(channel: str, body: dict[str, Any], now_ms: int, headers: Mapping[str, str] | None = None) -> Request:
-    """Sign a record's parsed body as the request of its own channel, or of the one that carries it."""
-    content = body
-    if not is_here(channel):
-        messages = CARRIED[channel](body)
-        content = messages[0] if len(messages) == 1 else {"messages": messages}
-    request = signed(carrier(channel), json.dumps(content).encode(), now_ms)
+    """Encode and sign a record's parsed body."""
+    raw = urlencode(body, errors="surrogatepass") if channel == "twilio" else json.dumps(body)
+    request = signed(name_here(channel), raw.encode(), now_ms)
     more = {name.lower(): value for name, value in (headers or {}).items()}
     return replace(request, headers={**more, **request.headers})
 
@@ -126,8 +136,9 @@ TEXT_KEYS = {
 
 def signed(name: str, raw: bytes, now_ms: int) -> Request:
     """Sign a raw body as the channel's provider does."""
-    headers = {"content-type": "application/json"} | SIGNERS[name](raw, now_ms)
-    return Request("POST", f"/webhooks/{name}/default", headers, raw)
+    content_type = "application/x-www-form-urlencoded" if name == "twilio" else "application/json"
+    headers = {"content-type": content_type} | SIGNERS[name](raw, now_ms)
+    return Request("POST", f"/webhooks/{name}/default", headers, raw, host=HOST)
 
 
 def meta_headers(raw: bytes, _now_ms: int) -> dict[str, str]:
@@ -140,6 +151,20 @@ def meta_signature(raw: bytes) -> str:
     return "sha256=" + hmac.new(META_SECRET.encode(), raw, hashlib.sha256).hexdigest()
 
 
+def slack_headers(raw: bytes, now_ms: int) -> dict[str, str]:
+    """Sign a raw body as Slack does."""
+    timestamp = str(now_ms // 1000)
+    digest = hmac.new(SLACK_SECRET.encode(), f"v0:{timestamp}:".encode() + raw, hashlib.sha256).hexdigest()
+    return {"x-slack-request-timestamp": timestamp, "x-slack-signature": f"v0={digest}"}
+
+
+def twilio_headers(raw: bytes, _now_ms: int) -> dict[str, str]:
+    """Sign a form as Twilio's own code does."""
+    form = dict(parse_qsl(raw.decode(), keep_blank_values=True))
+    url = f"https://{HOST}/webhooks/twilio/default"
+    return {"x-twilio-signature": RequestValidator(TWILIO_SECRET).compute_signature(url, form)}
+
+
 SIGNERS: dict[str, Callable[[bytes, int], dict[str, str]]] = {
     "webhook": lambda raw, now_ms: signature_headers(WEBHOOK_SECRET, raw, now_ms),
     "telegram": lambda _raw, _now_ms: {TELEGRAM_HEADER: TELEGRAM_SECRET},
@@ -147,54 +172,12 @@ SIGNERS: dict[str, Callable[[bytes, int], dict[str, str]]] = {
     "whatsapp_aws": lambda _raw, _now_ms: {},  # its proof is a topic, and no case comes by one
     "messenger": meta_headers,
     "instagram": meta_headers,
+    "slack": slack_headers,
+    "twilio": twilio_headers,
+    "sms_aws": lambda _raw, _now_ms: {},  # likewise
 }
-
-
-# --- payloads of channels that are not here yet, as generic messages ---
-
-
-def from_slack(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The message of an event callback; its time is a number with a fraction."""
-    event = body["event"]
-    thread = f"-{event['thread_ts']}" if "thread_ts" in event else ""
-    return [
-        {
-            "id": f"{event['channel']}-{event['ts']}",
-            "conversation_id": f"{event['team']}-{event['channel']}{thread}",
-            "user_id": event["user"],
-            "text": event["text"],
-            "sent_at": float(event["ts"]),
-        }
-    ]
-
-
-def from_twilio(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The form's one message; Twilio gives no time."""
-    return [
-        {
-            "id": body["MessageSid"],
-            "conversation_id": f"{body['To']}-{body['From']}",
-            "user_id": body["From"],
-            "text": body["Body"],
-        }
-    ]
-
-
-CARRIED: dict[str, Callable[[dict[str, Any]], list[dict[str, Any]]]] = {
-    "slack": from_slack,
-    "twilio": from_twilio,
-}
-
-
-# --- complete API Gateway events ---
 
 
 def routed(channel: str, event: dict[str, Any]) -> dict[str, Any]:
-    """Send a record's API Gateway event to our own route.
-
-    Raises:
-        NotImplementedError: its channel is not here; a signature cannot be carried.
-    """
-    if is_here(channel):
-        return event | {"pathParameters": {"channel": carrier(channel)}}
-    raise NotImplementedError(f"carrying an API Gateway event of {channel}")
+    """Send a record's API Gateway event to our own route."""
+    return event | {"pathParameters": {"channel": name_here(channel)}}

@@ -8,6 +8,7 @@ from cases.stage import Stage, ms
 from rejoinder.bots.folding import folded
 from rejoinder.channels.markup import PLAIN, written
 from rejoinder.ports import Replied
+from rejoinder.protocol.outcomes import Committed
 from rejoinder.run import run
 from rejoinder.simulator.records import START_MS
 
@@ -75,6 +76,26 @@ def message_thread_ids(stage: Stage, value: list[int | None]) -> None:
 
 
 @expectation
+def thread_ts_sent(stage: Stage, value: list[str]) -> None:
+    """The thread that each reply goes to, as the text that it is."""
+    assert [part.get("thread_ts") for part in parts(stage)] == value
+
+
+@expectation
+def pending_until_reply(stage: Stage, value: list[str]) -> None:
+    """Until the commit of the reply that covers them, nothing that was recorded leaves the row."""
+    pending: list[str] = []
+    for done in stage.timeline.steps:
+        if isinstance(done.answer, Committed):
+            break
+        if done.row is not None:
+            texts = [message.text for message in done.row.pending]
+            assert texts[: len(pending)] == pending
+            pending = texts
+    assert pending == value
+
+
+@expectation
 def turns(stage: Stage, value: list[list[str]]) -> None:
     """The messages of the answered turns: by their texts, or by their ids where a case names those."""
     assert len(stage.answered) == len(value)
@@ -111,8 +132,8 @@ def texts(stage: Stage, value: list[str]) -> None:
 
 @expectation
 def attachments(stage: Stage, value: list[str]) -> None:
-    """The attachments of the one answered turn."""
-    messages = only_answered(stage).turn.messages
+    """The attachments of the answered turns."""
+    messages = [message for one in stage.answered for message in one.turn.messages]
     assert [attachment.ref for message in messages for attachment in message.attachments] == value
 
 
@@ -135,7 +156,7 @@ def history_for_gen_2(stage: Stage, value: list[list[str]]) -> None:
 @expectation
 def roles(stage: Stage, value: list[str]) -> None:
     """The roles of the entries that a model is given for the answered turn."""
-    assert [entry["role"] for entry in folded(only_answered(stage).turn)] == value
+    assert [entry.role for entry in folded(only_answered(stage).turn)] == value
 
 
 @expectation
@@ -218,6 +239,19 @@ def max_utf16(stage: Stage, value: int) -> None:
 
 
 @expectation
+def chunks(stage: Stage, value: int) -> None:
+    """The reply went out in so many parts."""
+    assert len(parts(stage)) == value
+    assert len({sent.reply_id for sent in stage.timeline.replies}) == 1
+
+
+@expectation
+def max_len(stage: Stage, value: int) -> None:
+    """No part is longer, in characters."""
+    assert max(len(part["Body"]) for part in parts(stage)) <= value
+
+
+@expectation
 def lone_surrogates(stage: Stage, value: int) -> None:
     """No part holds half a character."""
     assert sum(0xD800 <= ord(character) <= 0xDFFF for part in parts(stage) for character in part["text"]) == value
@@ -228,8 +262,9 @@ def text_complete(stage: Stage, value: bool) -> None:
     """The parts of each reply, joined, are what the bot said."""
     assert value is True
     joined: dict[str, str] = {}
+    key = "Body" if stage.case.channel == "twilio" else "text"
     for sent, part in zip(stage.timeline.replies, parts(stage), strict=True):
-        joined[sent.reply_id] = joined.get(sent.reply_id, "") + part["text"]
+        joined[sent.reply_id] = joined.get(sent.reply_id, "") + part[key]
     assert list(joined.values()) == [planned.says for planned in stage.plan]
 
 

@@ -24,6 +24,30 @@ def http(stage: Stage, value: list[int | str]) -> None:
 
 
 @expectation
+def http_second(stage: Stage, value: int) -> None:
+    """The answer to the second webhook; where the first one's was a refusal, the log says why."""
+    first, second = statuses(stage)
+    assert second == value
+    if first == 401:
+        (refused,) = [one for one in stage.timeline.observer.happenings if one.what == "unverified"]
+        assert "query" in str(refused.fields["reason"])
+
+
+@expectation
+def duplicates_or_stored(stage: Stage, value: int) -> None:
+    """So many messages were recorded, however often each came."""
+    assert sum(row.received for row in stage.timeline.rows.values()) == value
+
+
+@expectation
+def bodies_contain(stage: Stage, value: list[str]) -> None:
+    """The answers to the webhooks hold these texts, in order."""
+    given = [one.body if one is not None else "" for one in stage.timeline.responses]
+    assert len(given) == len(value)
+    assert all(expected in body for expected, body in zip(value, given, strict=True))
+
+
+@expectation
 def stored(stage: Stage, value: int) -> None:
     """So many messages were recorded."""
     assert stage.outcomes("recorded") == value == sum(row.received for row in stage.timeline.rows.values())

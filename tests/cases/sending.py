@@ -91,7 +91,7 @@ def send_response(stage: Stage, told: Told) -> None:
 def accepted(stage: Stage) -> Say:
     """The answer of the case's channel to what it takes."""
     channel = next(raw["channel"] for raw in stage.case.steps if raw["do"] == "webhook")
-    return Say(200, carriers.ACCEPTED[carriers.carrier(channel)])
+    return Say(200, carriers.ACCEPTED[carriers.name_here(channel)])
 
 
 def corrected_at_once(body: Mapping[str, Any]) -> bool:

@@ -1,17 +1,16 @@
 """One case on a time-line: its settings, its script for the bot, its names for attempts, and what was observed."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cases.carriers import TELEGRAM_SECRET, open_accounts
+from cases.carriers import OF_ACCOUNTS, open_accounts
 from cases.catalog import Case
 from cases.cloud import Cloud, Promise
 from loopback import Loopback
 from rejoinder.ports import BotFailed, Channel, Policy, Replied, Reply, Store, Text, Turn
 from rejoinder.protocol.conversation import Row
-from rejoinder.protocol.outcomes import Committed
+from rejoinder.protocol.outcomes import Committed, Recorded
 from rejoinder.protocol.timing import Timing
 from rejoinder.run import run
 from rejoinder.simulator.records import START_MS, Disturbance, Generation, Invocation, ManualClock, Sent, Thought
@@ -32,8 +31,8 @@ BEFORE_MS = 60_000
 """The clock starts this much earlier, so that a case may have a past."""
 
 CONFIG = frozenset({
-    "quiet_s", "cap_s", "lease_s", "fn_timeout_s", "gen_timeout_s", "visibility_s", "max_messages",
-    "telegram_secret_token",
+    "quiet_s", "cap_s", "lease_s", "fn_timeout_s", "gen_timeout_s", "visibility_s", "max_messages", "dedupe_ttl_s",
+    *OF_ACCOUNTS,
 })  # fmt: skip
 """The settings of cases that have a meaning here; any other one fails the case."""
 
@@ -98,10 +97,7 @@ class Stage:
         self.cloud = Cloud(variant.lane, clock, variant.schedules_late_ms) if variant.lane else None
         self.timeline = Timeline(
             self.think,
-            open_accounts(
-                server.url if server is not None else None,
-                case.config.get("telegram_secret_token", TELEGRAM_SECRET),
-            ),
+            open_accounts(server.url if server is not None else None, case.config),
             timing=self.timing,
             policy=Policy(fallback=FALLBACK),
             store=store,
@@ -215,9 +211,23 @@ class Stage:
         return [[message.text for message in generation.turn.messages] for generation in self.answered]
 
     def outcomes(self, name: str) -> int:
-        """How many messages ended as `recorded`, `duplicate`, `ignored` or `rejected`, by the webhooks' answers."""
-        counted = [json.loads(one.body) for one in self.timeline.responses if one is not None and one.status == 200]
-        return sum(outcomes.get(name, 0) for outcomes in counted)
+        """How many messages ended as `recorded`, `duplicate`, `ignored` or `rejected`; a flood's are rejected, too.
+
+        A second delivery in the very same millisecond changes nothing, and is answered as recorded, since it cannot be
+        told from the store's own repeat of the first one's write: here it counts as the duplicate that it is.
+        """
+        count = self.timeline.observer.count
+        steps = [step for step in self.timeline.steps if isinstance(step.answer, Recorded)]
+        once = len({(step.call.args[0], step.call.args[1].id) for step in steps})
+        match name:
+            case "recorded":
+                return once
+            case "duplicate":
+                return count("duplicate") + count("recorded") - once
+            case "rejected":
+                return count("rejected") + count("overflowed")
+            case _:
+                return count(name)
 
     def sent_by(self) -> list[str]:
         """The attempts whose reply went out, by the case's names."""
@@ -250,4 +260,6 @@ def timing_of(config: dict[str, Any]) -> Timing:
         values["visibility_ms"] = ms(config["visibility_s"])
     if "max_messages" in config:
         values["max_pending"] = config["max_messages"]
+    if "dedupe_ttl_s" in config:
+        values["retention_ms"] = ms(config["dedupe_ttl_s"])
     return Timing(**values)

@@ -106,7 +106,7 @@ def webhook(stage: Stage, told: Told) -> None:
     request = carriers.request(
         told.given["channel"], told.given["body"], START_MS + ms(at_s), told.given.get("headers")
     )
-    stage.timeline.webhook(ms(at_s), carriers.carrier(told.given["channel"]), request)
+    stage.timeline.webhook(ms(at_s), carriers.name_here(told.given["channel"]), request)
     stage.texts.extend(carriers.texts(told.given["channel"], told.given["body"]))
     match told.given.get("fault"):
         case None:
@@ -121,11 +121,22 @@ def webhook(stage: Stage, told: Told) -> None:
         stage.timeline.disturb(Disturbance(port="wake_ups", method="arm", delay_ms=delay_ms, from_ms=ms(at_s)))
 
 
-@step("channel", "event")
+@step("channel", "event", "now")
 def lambda_event(stage: Stage, told: Told) -> None:
-    """A complete API Gateway event, read by the real gateway."""
+    """A complete API Gateway event, read by the real gateway; `now` is the epoch second in which it comes."""
     channel, request = gateway.read(carriers.routed(told.given["channel"], told.given["event"]))
-    stage.timeline.webhook(ms(told.t), channel, request)
+    at_ms = told.given["now"] * 1_000 - START_MS if "now" in told.given else ms(told.t)
+    stage.timeline.webhook(at_ms, channel, request)
+
+
+@step()
+def first_delivery_lost(stage: Stage, told: Told) -> None:
+    """What was sent then never arrived: nobody began to ingest until later."""
+
+    def later() -> None:
+        assert all(one.began_at_ms > START_MS + ms(told.t) for one in stage.timeline.invocations)
+
+    stage.afterwards.append(later)
 
 
 # --- the bot ---
@@ -168,7 +179,7 @@ def imply_another_message(stage: Stage, told: Told) -> None:
     body["message"]["message_id"] += 1
     at_ms = ms(told.t) - stage.timing.debounce_ms - SHORTLY_MS
     request = carriers.request(only["channel"], body, START_MS + at_ms)
-    stage.timeline.webhook(at_ms, carriers.carrier(only["channel"]), request)
+    stage.timeline.webhook(at_ms, carriers.name_here(only["channel"]), request)
 
 
 @step("error", "attempt")

@@ -163,12 +163,18 @@ def never_updated(cloud: Cloud) -> None:
 
 @step()
 def lambda_fails(stage: Stage, told: Told) -> None:
-    """The generator that runs then cannot even arm what must follow: its invocation fails."""
-    lost = Transient("by the test: the queue cannot be reached")
-    stage.timeline.disturb(Disturbance(port="wake_ups", method="arm", refuse=lost, from_ms=ms(told.t)))
+    """The generator that runs then cannot even arm what must follow; after an attempt that failed, the next one dies."""
+    after_a_failure = any(planned.fails is not None for planned in stage.plan)
+    if after_a_failure:
+        stage.timeline.disturb(Disturbance(port="bot", method="start", crash="before", from_ms=ms(told.t)))
+    else:
+        lost = Transient("by the test: the queue cannot be reached")
+        stage.timeline.disturb(Disturbance(port="wake_ups", method="arm", refuse=lost, from_ms=ms(told.t)))
 
     def failed() -> None:
-        assert next(one.ended for one in stage.timeline.invocations if one.function == "generate") == "raised"
+        ends = [one for one in stage.timeline.invocations if one.ended in {"raised", "crashed"}]
+        assert [one.function for one in ends] == ["generate"]
+        assert ends[0].began_at_ms >= START_MS + ms(told.t)
 
     stage.afterwards.append(failed)
 

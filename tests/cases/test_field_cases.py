@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 
 from cases import summary
-from cases.carriers import CARRIED
 from cases.catalog import Case, all_cases
 from cases.runner import play, variants
 from cases.stage import Variant
 from cases.status import OWN_TESTS, POLICIES, UNFINISHED, Later, OwnTest, status_of
-from rejoinder.channels import NAMES
 
 PLAYED = [
     pytest.param(case, variant, id=f"{case.id}-{variant}")
@@ -43,11 +41,6 @@ def test_what_is_left_for_later_cannot_be_played_yet(case_id: str) -> None:
     (variant,) = variants(case)
     with pytest.raises((NotImplementedError, AssertionError)):
         play(case, variant)
-
-
-def test_nothing_is_carried_whose_channel_is_here() -> None:
-    """What carried a channel before it came is to be removed with it."""
-    assert not CARRIED.keys() & set(NAMES)
 
 
 def test_own_tests_exist() -> None:

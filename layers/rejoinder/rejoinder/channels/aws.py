@@ -12,6 +12,20 @@ from rejoinder.ports import Fault, Permanent, Transient, UnknownOutcome
 
 Action = Literal["later", "ours", "final"]
 
+COMMON: dict[str, Action] = {
+    "AccessDeniedException": "ours",
+    "ExpiredTokenException": "ours",
+    "IncompleteSignature": "ours",
+    "InvalidSignatureException": "ours",
+    "MissingAuthenticationToken": "ours",
+    "OptInRequired": "ours",
+    "RequestExpired": "ours",
+    "ThrottlingException": "later",
+    "UnrecognizedClientException": "ours",
+    "ValidationException": "final",
+}
+"""What any service may answer, some of it with a status that says little (API References, "Common Errors")."""
+
 SENDING_S = (2, 10)
 """Seconds until a connection stands, and of silence."""
 
@@ -24,7 +38,7 @@ class Service:
         name: for reasons.
         client: botocore's name of it.
         endpoint_url: empty for the usual one.
-        errors: what its errors ask for, by code, or by `code/reason` where it gives one.
+        errors: what its own errors ask for, by code, or by `code/reason` where it gives one.
         hint: what to look at where it is our own fault.
         told_later: it reports by itself, or can be asked, what it has sent.
     """
@@ -66,7 +80,8 @@ class Service:
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         cause = response.get("Reason", "")
         reason = f"{self.name} answered {status} {code} {cause}".rstrip()
-        match self.errors.get(f"{code}/{cause}") or self.errors.get(code) or _by_status(status):
+        known = {**COMMON, **self.errors}
+        match known.get(f"{code}/{cause}") or known.get(code) or _by_status(status):
             case "later":
                 return Transient(reason)
             case "ours":

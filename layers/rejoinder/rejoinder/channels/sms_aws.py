@@ -44,16 +44,13 @@ OPTIONAL_FIELDS = {
 
 HINT = "the function's permission and credentials, the number, the account's spending limit and endpoint_url"
 ERRORS: dict[str, Action] = {
-    "ThrottlingException": "later",
-    "AccessDeniedException": "ours",
     "ResourceNotFoundException": "ours",
     "ServiceQuotaExceededException": "ours",  # the month's spending limit
     "ConflictException": "ours",  # the number's state, type or registration
     "ConflictException/DESTINATION_PHONE_NUMBER_OPTED_OUT": "final",
     "ConflictException/DESTINATION_PHONE_NUMBER_NOT_VERIFIED": "ours",  # still in the sandbox
-    "ValidationException": "final",
 }
-"""API Reference, "SendTextMessage", Errors; what is not here goes by its status."""
+"""API Reference, "SendTextMessage", Errors; the rest is in `aws.COMMON`, or goes by its status."""
 
 SHOWS: frozenset[type[Part]] = frozenset({Text, Raw})
 

@@ -49,13 +49,10 @@ TYPING_S = (0.5, 1)
 HINT = "the function's permission and credentials, phone_number_arns and endpoint_url"
 ERRORS: dict[str, Action] = {
     "ThrottledRequestException": "later",
-    "ThrottlingException": "later",
-    "AccessDeniedException": "ours",
     "ResourceNotFoundException": "ours",
-    "ValidationException": "final",
     "InvalidParametersException": "final",
 }
-"""API Reference, "SendWhatsAppMessage", Errors; what is not here goes by its status."""
+"""API Reference, "SendWhatsAppMessage", Errors; the rest is in `aws.COMMON`, or goes by its status."""
 
 
 def from_fields(via: str, fields: Mapping[str, str]) -> "WhatsAppAwsChannel":
