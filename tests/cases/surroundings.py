@@ -163,7 +163,7 @@ def never_updated(cloud: Cloud) -> None:
 
 @step()
 def lambda_fails(stage: Stage, told: Told) -> None:
-    """The generator that runs then cannot even arm what must follow; after an attempt that failed, the next one dies."""
+    """The generator that runs then cannot even arm what must follow; after a failed attempt, the next one dies."""
     after_a_failure = any(planned.fails is not None for planned in stage.plan)
     if after_a_failure:
         stage.timeline.disturb(Disturbance(port="bot", method="start", crash="before", from_ms=ms(told.t)))
