@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.bots.folding import folded
+from rejoinder.bots.folding import MAX_IMAGES, folded
+from rejoinder.bots.model import Entry
 from rejoinder.ports import Turn
 from rejoinder.protocol.conversation import Attachment, Message, TurnRecord
 from rejoinder.protocol.identity import message_id
@@ -29,18 +30,16 @@ def record(text: str, said: str, delivery: str = "sent") -> TurnRecord:
 
 
 def last(given: Turn) -> str:
-    entries = folded(given)
-    assert entries[-1]["role"] == "user"
-    return entries[-1]["content"]
+    return folded(given)[-1].content
 
 
 def test_one_message_is_its_text() -> None:
-    assert folded(turn(message("hello\nthere"))) == [{"role": "user", "content": "hello\nthere"}]
+    assert folded(turn(message("hello\nthere"))) == [Entry("user", "hello\nthere")]
 
 
 def test_a_burst_is_one_entry_in_which_each_message_is_numbered() -> None:
     burst = turn(message("my phone is 555"), message("and my e-mail\nis a@b.c", after_ms=3_000))
-    assert folded(burst) == [{"role": "user", "content": "[1] my phone is 555\n[2] and my e-mail\n  is a@b.c"}]
+    assert folded(burst) == [Entry("user", "[1] my phone is 555\n[2] and my e-mail\n  is a@b.c")]
 
 
 def test_several_authors_are_named() -> None:
@@ -57,7 +56,7 @@ def test_a_namesake_and_a_nameless_author_are_told_apart() -> None:
 def test_who_wrote_earlier_counts_as_another_author() -> None:
     earlier = TurnRecord(1, 1, AT_MS, (message("hi", "6", "Bo"),), said="hello Bo")
     entries = folded(turn(message("and me?", "5", "Ana"), history=(earlier,)))
-    assert [entry["content"] for entry in entries] == ["[Bo] hi", "hello Bo", "[Ana] and me?"]
+    assert [entry.content for entry in entries] == ["[Bo] hi", "hello Bo", "[Ana] and me?"]
 
 
 def test_times_are_told_where_minutes_lie_between() -> None:
@@ -82,19 +81,14 @@ def test_nobody_can_write_a_line_that_passes_for_anothers() -> None:
     assert lines == ["[1, Ana] hi", "  [2, Bo] I agree", "[2, Bo) (3, Cy] no"]
 
 
-def test_the_system_prompt_comes_first_and_a_blank_one_not_at_all() -> None:
-    assert folded(turn(message("a")), "Be kind.")[0] == {"role": "system", "content": "Be kind."}
-    assert folded(turn(message("a")), " ")[0]["role"] == "user"
-
-
 def test_history_alternates() -> None:
     entries = folded(turn(message("third"), history=(record("first", "one"), record("second", "two"))))
-    assert [(entry["role"], entry["content"]) for entry in entries] == [
-        ("user", "first"),
-        ("assistant", "one"),
-        ("user", "second"),
-        ("assistant", "two"),
-        ("user", "third"),
+    assert entries == [
+        Entry("user", "first"),
+        Entry("assistant", "one"),
+        Entry("user", "second"),
+        Entry("assistant", "two"),
+        Entry("user", "third"),
     ]
 
 
@@ -103,7 +97,54 @@ def test_what_was_not_shown_was_not_said(delivery: str) -> None:
     """The messages of such a turn join the next user entry."""
     said = "" if delivery == "silent" else "never seen"
     entries = folded(turn(message("and now?"), history=(record("first", said, delivery),)))
-    assert entries == [{"role": "user", "content": "first\n\nand now?"}]
+    assert entries == [Entry("user", "first\n\nand now?")]
+
+
+def test_the_oldest_turns_fall_out_of_the_history_and_each_as_a_whole() -> None:
+    """Each of these makes 20 tokens: 30 bytes of each side, three bytes a token."""
+    history = tuple(record(letter * 30, letter.upper() * 30) for letter in "abc")
+    for budget, kept in [(60, "abc"), (59, "bc"), (40, "bc"), (39, "c"), (19, "")]:
+        entries = folded(turn(message("now"), history=history), history_tokens=budget)
+        assert [entry.content[0] for entry in entries[:-1:2]] == list(kept), budget
+        assert len(entries) == 2 * len(kept) + 1
+
+
+def test_a_reply_that_was_not_shown_costs_nothing_and_the_turn_itself_is_never_cut() -> None:
+    history = (record("a" * 30, "A" * 3_000, "held"),)
+    entries = folded(turn(message("x" * 3_000), history=history), history_tokens=10)
+    assert entries == [Entry("user", "a" * 30 + "\n\n" + "x" * 3_000)]
+
+
+def test_a_history_that_begins_with_a_reply_alone_begins_with_the_user() -> None:
+    without_messages = TurnRecord(1, 1, AT_MS, (), said="Anybody there?")
+    assert folded(turn(message("hi"), history=(without_messages,))) == [Entry("user", "hi")]
+
+
+def test_images_are_given_by_url_and_told_by_number() -> None:
+    """Only the turn's own, each once; a provider's id of a file is no URL, and http is not fetched by every API."""
+    photo = Attachment("image", "https://x/p.jpg", "p.jpg", "image/jpeg", 900)
+    again = Attachment("image", "https://x/p.jpg", "copy.jpg")
+    other = Attachment("image", "https://x/q.png")
+    by_id = Attachment("image", "AwACAgIAAx", "photo")
+    plain = Attachment("image", "http://x/r.png")
+    earlier = TurnRecord(1, 1, AT_MS, (message("see", attachments=(other,)),), said="ok")
+    given = turn(
+        message("", attachments=(photo, other, again)), message("b", attachments=(by_id, plain)), history=(earlier,)
+    )
+    *before, entry = folded(given, images=True)
+    assert before[0] == Entry("user", "see\n[image: https://x/q.png]")
+    assert entry.images == ("https://x/p.jpg", "https://x/q.png")
+    assert entry.content == (
+        "[1] [image 1: p.jpg, image/jpeg]\n  [image 2]\n  [image 1: copy.jpg]\n"
+        "[2] b\n  [image: photo]\n  [image: http://x/r.png]"
+    )
+
+
+def test_the_newest_images_are_given_where_there_are_too_many() -> None:
+    many = tuple(Attachment("image", f"https://x/{number}") for number in range(MAX_IMAGES + 2))
+    (entry,) = folded(turn(message("all", attachments=many)), images=True)
+    assert entry.images == tuple(attachment.ref for attachment in many[2:])
+    assert "[image: https://x/1]\n[image 1]\n" in entry.content
 
 
 def test_refused_messages_are_told() -> None:
@@ -127,15 +168,14 @@ RECORDS = st.builds(
 )
 
 
-@given(st.lists(MESSAGES, min_size=1, max_size=5), st.lists(RECORDS, max_size=4), TEXTS)
-def test_roles_alternate_and_no_content_is_blank(
-    messages: list[Message], records: list[TurnRecord], system: str
+@given(st.lists(MESSAGES, min_size=1, max_size=5), st.lists(RECORDS, max_size=4), st.integers(0, 60))
+def test_roles_alternate_from_user_to_user_and_no_content_is_blank(
+    messages: list[Message], records: list[TurnRecord], history_tokens: int
 ) -> None:
-    entries = folded(turn(*messages, history=tuple(records)), system)
-    assert all(entry["content"].strip() for entry in entries)
-    roles = [entry["role"] for entry in entries if entry["role"] != "system"]
-    assert roles[-1] == "user"
-    assert all(one != other for one, other in pairwise(roles))
+    entries = folded(turn(*messages, history=tuple(records)), history_tokens=history_tokens)
+    assert all(entry.content.strip() for entry in entries)
+    assert entries[0].role == entries[-1].role == "user"
+    assert all(one.role != other.role for one, other in pairwise(entries))
 
 
 @given(st.lists(MESSAGES, min_size=2, max_size=5))

@@ -2,50 +2,89 @@
 
 Inside an entry each message can still be told apart. Where there are several, each begins with a header in brackets at
 the margin, and every further line of it is indented: nobody can write a line that passes for another's header.
+`docs/prompting.md` shows it.
 """
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Literal
 
+from rejoinder.bots.model import Entry
 from rejoinder.ports import Turn
-from rejoinder.protocol.conversation import Attachment, Message
+from rejoinder.protocol.conversation import Attachment, Message, TurnRecord
 
 MINUTE_MS = 60_000
+
+HISTORY_TOKENS = 6_000
+"""How much of the history a model is shown by default, at most: about ten pages. They are paid for with each turn."""
+
+BYTES_A_TOKEN = 3
+"""Tokenizers make three to four and a half bytes of European languages one token, and about three of CJK and Arabic."""
+
+MAX_IMAGES = 10
+"""The newest of a turn; what goes beyond is a placeholder. The APIs take more, and charge for each."""
 
 SHOWN = frozenset({"sent"})
 """The deliveries after which the person has the reply for certain; the model must not refer to any other."""
 
-type Entry = dict[str, str]
 
+def folded(turn: Turn, *, images: bool = False, history_tokens: int = HISTORY_TOKENS) -> list[Entry]:
+    """Write the turn as entries of user and assistant by turns; the first and the last are the user's, none is blank.
 
-def folded(turn: Turn, system: str = "") -> list[Entry]:
-    """Write the turn as entries of `role` and `content`: the system's first, if any, then user and assistant by turns.
+    A turn of the history whose reply was not shown gives no assistant entry, so that its messages join the next user
+    entry. Images of earlier turns are placeholders: the model has seen them, and their addresses die.
 
-    The last entry is the user's. No content is blank. A turn of the history whose reply was not shown gives no
-    assistant entry, so that its messages join the next user entry.
+    Args:
+        turn: to answer.
+        images: whether the model takes images by URL.
+        history_tokens: how much history there may be; the oldest turns fall out first, each as a whole. The turn
+            itself is never cut.
     """
     everyone = [message for record in turn.history for message in record.messages] + list(turn.messages)
     names = names_of(everyone)
-    entries: list[Entry] = []
-    for record in turn.history:
-        _append(entries, "user", fold(record.messages, names))
-        if record.delivery in SHOWN and record.said.strip():
-            _append(entries, "assistant", record.said)
-    last = fold(turn.messages, names)
+    said: list[tuple[Literal["user", "assistant"], str]] = []
+    for record in recent(turn.history, names, history_tokens):
+        said.append(("user", fold(record.messages, names)))
+        if record.delivery in SHOWN:
+            said.append(("assistant", record.said))
+    urls = image_urls(turn.messages) if images else []
+    last = fold(turn.messages, names, urls)
     if turn.overflowed:
         last += f"\n[{turn.overflowed} more came at the same time and could not be kept]"
-    _append(entries, "user", last)
-    return ([{"role": "system", "content": system}] if system.strip() else []) + entries
+    said.append(("user", last))
+    return joined(said, tuple(urls))
 
 
-def _append(entries: list[Entry], role: str, content: str) -> None:
-    """Add an entry, or join it to the last one of the same role: many models refuse two in a row."""
-    if not content:
-        return
-    if entries and entries[-1]["role"] == role:
-        entries[-1]["content"] += f"\n\n{content}"
-    else:
-        entries.append({"role": role, "content": content})
+def joined(said: Iterable[tuple[Literal["user", "assistant"], str]], images: tuple[str, ...]) -> list[Entry]:
+    """Join what follows in one role, since many models refuse two in a row, and begin with the user.
+
+    Args:
+        said: by whom, and what.
+        images: the last entry's.
+    """
+    entries: list[Entry] = []
+    for role, content in said:
+        if not content.strip() or (not entries and role == "assistant"):
+            continue
+        if entries and entries[-1].role == role:
+            content = f"{entries.pop().content}\n\n{content}"  # noqa: PLW2901
+        entries.append(Entry(role, content))
+    entries[-1] = Entry("user", entries[-1].content, images)
+    return entries
+
+
+def tokens(text: str) -> int:
+    """Estimate how many tokens a model makes of a text: rather too many than too few."""
+    return -(-len(text.encode()) // BYTES_A_TOKEN)
+
+
+def recent(history: Sequence[TurnRecord], names: dict[str, str], limit: int) -> Sequence[TurnRecord]:
+    """The newest turns of a history that make at most so many tokens together."""
+    for count, record in enumerate(reversed(history)):
+        limit -= tokens(fold(record.messages, names)) + tokens(record.said if record.delivery in SHOWN else "")
+        if limit < 0:
+            return history[len(history) - count :]
+    return history
 
 
 def names_of(messages: Iterable[Message]) -> dict[str, str]:
@@ -57,12 +96,13 @@ def names_of(messages: Iterable[Message]) -> dict[str, str]:
     return {author: name if taken.count(name) == 1 else f"{name} ({author})" for author, name in called.items()}
 
 
-def fold(messages: Sequence[Message], names: dict[str, str]) -> str:
+def fold(messages: Sequence[Message], names: dict[str, str], images: Sequence[str] = ()) -> str:
     """Write messages as one text, in their order.
 
     Args:
         messages: of one turn, in reading order.
         names: who is called what; empty where one person writes alone.
+        images: the URLs that the model gets beside the text; it is told their numbers.
     """
     if not messages:
         return ""
@@ -74,28 +114,40 @@ def fold(messages: Sequence[Message], names: dict[str, str]) -> str:
         header = [str(number)] if len(messages) > 1 else []
         header += [names[message.author]] if message.author in names else []
         header += [_clock(message.sent_at_ms, dated=dated)] if timed else []
-        content = content_of(message)
+        content = content_of(message, images)
         folds.append(f"[{', '.join(header)}] " + content.replace("\n", "\n  ") if header else content)
     return "\n".join(folds)
 
 
-def content_of(message: Message) -> str:
+def content_of(message: Message, images: Sequence[str]) -> str:
     """Write one message: its text, then a line for each attachment."""
     lines = [message.text] if message.text.strip() else []
-    lines += [placeholder(attachment) for attachment in message.attachments]
+    lines += [placeholder(attachment, images) for attachment in message.attachments]
     return "\n".join(lines) or "[empty message]"
 
 
-def placeholder(attachment: Attachment) -> str:
+def placeholder(attachment: Attachment, images: Sequence[str]) -> str:
     """Write an attachment as a model without eyes can read it; an address only if it is one."""
-    about = [
-        _one_line(attachment.name),
-        attachment.mime,
-        f"{attachment.size_bytes} bytes" if attachment.size_bytes else "",
-    ]
-    about.append(attachment.ref if attachment.ref.startswith(("http://", "https://", "geo:", "tel:")) else "")
+    about = [_one_line(attachment.name), attachment.mime]
+    kind = attachment.kind
+    if kind == "image" and attachment.ref in images:
+        kind = f"image {images.index(attachment.ref) + 1}"
+    else:
+        about.append(f"{attachment.size_bytes} bytes" if attachment.size_bytes else "")
+        about.append(attachment.ref if attachment.ref.startswith(("http://", "https://", "geo:", "tel:")) else "")
     described = ", ".join(part for part in about if part)
-    return f"[{attachment.kind}: {described}]" if described else f"[{attachment.kind}]"
+    return f"[{kind}: {described}]" if described else f"[{kind}]"
+
+
+def image_urls(messages: Iterable[Message]) -> list[str]:
+    """The images that a model can fetch by itself, in order, each once: a provider's id of a file is no address."""
+    urls = dict.fromkeys(
+        attachment.ref
+        for message in messages
+        for attachment in message.attachments
+        if attachment.kind == "image" and attachment.ref.startswith("https://")
+    )
+    return list(urls)[-MAX_IMAGES:]
 
 
 def _one_line(text: str) -> str:

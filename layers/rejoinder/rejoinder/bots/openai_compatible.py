@@ -1,23 +1,31 @@
-"""A bot over any server that speaks OpenAI's chat completions, streamed: hosted ones, vLLM, llama.cpp, Ollama.
+"""A bot over any server that speaks OpenAI's chat completions: hosted ones, vLLM, llama.cpp, Ollama.
 
-Streamed although the reply is sent as a whole: so a call ends as soon as nobody wants its answer any more, and a server
-that stalls is noticed.
+The format: "Chat Completions" and its "Streaming events", OpenAI API Reference.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
-from rejoinder import http
-from rejoinder.bots.folding import folded
-from rejoinder.ports import Clock, Permanent, Transient, Turn
-from rejoinder.system import SystemClock
+from rejoinder.bots.conversing import Options, conversing
+from rejoinder.bots.model import (
+    Call,
+    Completion,
+    Entry,
+    Question,
+    Terms,
+    ToolSpec,
+    another_form,
+    read_call,
+    well_formed,
+)
+from rejoinder.bots.streaming import events
+from rejoinder.ports import Turn
 
-DEADLINE_MARGIN_MS = 500
-"""A reply must be complete this long before the turn's deadline: it still has to be read and checked."""
-
-MAX_ERROR_LENGTH = 200
+_THOUGHTS = re.compile(r"\s*<think>.*?(</think>|\Z)", re.DOTALL)
+"""What many local models write before their answer, in it; nobody else is to read it."""
 
 
 def bot(
@@ -25,141 +33,155 @@ def bot(
     model: str,
     *,
     api_key: str = "",
-    system: str = "",
     temperature: float | None = None,
     max_tokens: int | None = None,
-    timeout_ms: int = 60_000,
-    clock: Clock | None = None,
+    images: bool = False,
+    extra: Mapping[str, Any] | None = None,
+    **options: Unpack[Options],
 ) -> Callable[[Turn], str]:
     """Make a function that answers by a model.
 
     Args:
         base_url: up to and with the version, such as `http://127.0.0.1:11434/v1`.
         model: the server's name for it.
-        api_key: sent as a bearer token; empty: none.
-        system: the system prompt; empty: none.
+        api_key: sent as a bearer token; better by reference, such as `ssm:/rejoinder/my-bot/model-key`. Empty: none.
         temperature: None leaves it to the server.
         max_tokens: the longest answer; None leaves it to the server.
-        timeout_ms: the longest a call may take; the turn's deadline shortens it.
-        clock: time; None: the system's.
+        images: whether the model takes images by URL.
+        extra: what else the request is to say, in the API's own words.
+        options: of every model: `conversing.Options`.
     """
-    url = f"{base_url.rstrip('/')}/chat/completions"
-    headers = {"content-type": "application/json", "accept": "text/event-stream"}
-    headers |= {"authorization": f"Bearer {api_key}"} if api_key else {}
     settings: dict[str, Any] = {"model": model, "stream": True}
     settings |= {} if temperature is None else {"temperature": temperature}
     settings |= {} if max_tokens is None else {"max_tokens": max_tokens}
-    time = clock or SystemClock()
+    url = f"{base_url.rstrip('/')}/chat/completions"
+    return conversing(ChatCompletions(url, api_key, settings | dict(extra or {}), images), **options)
 
-    def reply(turn: Turn) -> str:
-        now_ms = time.now_ms()
-        total_ms = min(timeout_ms, turn.deadline_ms - DEADLINE_MARGIN_MS - now_ms)
-        if total_ms <= 0:
-            raise Transient("no time is left for a call before the turn's deadline")
-        body = json.dumps(settings | {"messages": folded(turn, system)}).encode()
-        limits = http.Limits(connect_ms=min(2_000, total_ms), read_ms=total_ms, total_ms=total_ms)
-        with http.stream(url, body, headers, limits) as streamed:
-            if streamed.status != 200:
-                raise _fault(streamed, now_ms)
-            return _read(streamed, turn).text()
 
-    return reply
+@dataclass(frozen=True, slots=True)
+class ChatCompletions:
+    """Implements `model.Model`.
+
+    Attributes:
+        settings: what every request says.
+    """
+
+    url: str
+    api_key: str = field(repr=False)
+    settings: Mapping[str, Any]
+    images: bool = False
+
+    def ask(self, question: Question, terms: Terms) -> Completion:
+        """Make one call."""
+        headers = {"authorization": f"Bearer {terms.secret(self.api_key)}"} if self.api_key else {}
+        body = {**self.settings, "messages": messages(question)}
+        body |= {"tools": [described(tool) for tool in question.tools]} if question.tools else {}
+        answer = _Answer()
+        for event in events(self.url, body, headers, terms):
+            with well_formed():
+                answer.take(event)
+        with well_formed():
+            return answer.completion()
+
+
+def messages(question: Question) -> list[dict[str, Any]]:
+    """Write all that is said so far."""
+    written = [{"role": "system", "content": question.system}] if question.system else []
+    written += [{"role": entry.role, "content": content(entry)} for entry in question.entries]
+    for one in question.rounds:
+        written.append(one.completion.own)
+        written += [
+            {"role": "tool", "tool_call_id": result.call.id, "content": result.content} for result in one.results
+        ]
+    return written
+
+
+def content(entry: Entry) -> Any:
+    """Write an entry: as text, or as parts where there are images, each behind its name."""
+    if not entry.images:
+        return entry.content
+    parts: list[dict[str, Any]] = []
+    for number, url in enumerate(entry.images, start=1):
+        parts += [{"type": "text", "text": f"[image {number}]"}, {"type": "image_url", "image_url": {"url": url}}]
+    return [*parts, {"type": "text", "text": entry.content}]
+
+
+def described(tool: ToolSpec) -> dict[str, Any]:
+    """Write a tool."""
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": function}
 
 
 @dataclass(slots=True)
-class _Completion:
+class _Asked:
+    """A tool call of which pieces have come."""
+
+    index: int
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Answer:
     """What has come of an answer."""
 
     pieces: list[str] = field(default_factory=list)
+    asked: list[_Asked] = field(default_factory=list)
     ended_by: str = ""
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Take one event of a stream, or a whole completion.
-
-        Raises:
-            Transient: the server reports an error in mid-answer.
-        """
-        if "error" in event:
-            raise Transient(f"the model's server failed in mid-answer: {_error_in(event)}")
-        choices = event.get("choices")
-        for choice in choices[:1] if isinstance(choices, list) else []:
-            said = (choice.get("delta") or choice.get("message") or {}).get("content")
-            if isinstance(said, str):
-                self.pieces.append(said)
+        """Take one event of a stream, or a whole completion."""
+        for choice in (event.get("choices") or [])[:1]:  # the last event of some servers has none, but usage
+            said = choice.get("delta") or choice.get("message") or {}
+            self.pieces += [text for key in ("content", "refusal") if isinstance(text := said.get(key), str)]
+            for at, piece in enumerate(said.get("tool_calls") or []):
+                self._take_call(piece.get("index", at), piece)
             self.ended_by = choice.get("finish_reason") or self.ended_by
 
-    def text(self) -> str:
-        """The answer.
+    def _take_call(self, index: int, piece: Mapping[str, Any]) -> None:
+        """Take a piece of a call. Some servers give several whole calls one index: another id is another call."""
+        call_id = piece.get("id") or ""
+        asked = next((one for one in reversed(self.asked) if one.index == index), None)
+        if asked is None or (call_id and asked.id and call_id != asked.id):
+            asked = _Asked(index)
+            self.asked.append(asked)
+        asked.id = asked.id or call_id
+        function = piece.get("function") or {}
+        asked.name = asked.name or function.get("name") or ""
+        written = function.get("arguments") or ""
+        asked.arguments.append(written if isinstance(written, str) else json.dumps(written))
+
+    def completion(self) -> Completion:
+        """The whole answer.
 
         Raises:
-            Permanent: withheld by a content filter.
-            Transient: empty, or cut off without a reason.
+            Transient: it never said that it was whole.
         """
-        text = "".join(self.pieces).strip()
-        if self.ended_by == "content_filter":
-            raise Permanent("the model's answer was withheld by a content filter")
         if not self.ended_by:
-            raise Transient("the model's answer ended without a finish_reason")
-        if not text:
-            raise Transient(f"the model's answer is empty (finish_reason {self.ended_by})")
-        return text
+            raise another_form("an answer without a finish_reason")
+        text = _THOUGHTS.sub("", "".join(self.pieces), count=1).strip()
+        calls = tuple(
+            read_call(one.id or f"call-{number}", one.name, "".join(one.arguments))
+            for number, one in enumerate(self.asked, start=1)
+        )
+        match self.ended_by:
+            case "length":
+                return Completion(text, calls, "cut", own(text, calls))
+            case "content_filter":
+                return Completion(text, ended="withheld")
+            case _:
+                return Completion(text, calls, own=own(text, calls))
 
 
-def _read(streamed: http.Streamed, turn: Turn) -> _Completion:
-    """Read the events of a stream; a server that does not stream sends one completion."""
-    completion = _Completion()
-    if "text/event-stream" not in streamed.headers.get("content-type", ""):
-        completion.take(_parsed(b"".join(streamed.chunks())))
-        return completion
-    for line in streamed.lines():
-        if turn.stopped():
-            raise Transient("the reply is not wanted any more")
-        if not line.startswith(b"data:"):
-            continue
-        event = line.removeprefix(b"data:").strip()
-        if event == b"[DONE]":
-            break
-        completion.take(_parsed(event))
-    return completion
-
-
-def _parsed(content: bytes) -> dict[str, Any]:
-    """Read JSON of the form that an answer has.
-
-    Raises:
-        Transient: it has not.
-    """
-    try:
-        parsed = json.loads(content)
-    except (ValueError, RecursionError):
-        raise Transient("the model's server answered with something else than JSON") from None
-    choices = parsed.get("choices", []) if isinstance(parsed, dict) else None
-    well_formed = isinstance(choices, list) and all(
-        isinstance(choice, dict)
-        and all(isinstance(choice.get(key) or {}, dict) for key in ("delta", "message"))
-        and isinstance(choice.get("finish_reason") or "", str)
-        for choice in choices
-    )
-    if not isinstance(parsed, dict) or not well_formed:
-        raise Transient("the model's server answered with JSON of another form")
-    return parsed
-
-
-def _fault(streamed: http.Streamed, now_ms: int) -> Permanent | Transient:
-    """Translate a status that is not 200."""
-    body = b"".join(streamed.chunks())
-    try:
-        said = _error_in(json.loads(body))
-    except (ValueError, RecursionError):
-        said = ""
-    reason = f"{streamed.host} answered {streamed.status}{': ' if said else ''}{said}"
-    if streamed.status in {408, 409, 425, 429} or streamed.status >= 500:
-        return Transient(reason, retry_after_ms=http.retry_after_ms(streamed.headers, now_ms))
-    return Permanent(reason)
-
-
-def _error_in(content: object) -> str:
-    """Find what a server says about its error: `{"error": {"message": …}}`, or `{"error": "…"}`."""
-    error = content.get("error") if isinstance(content, dict) else None
-    said = error.get("message") if isinstance(error, dict) else error
-    return said[:MAX_ERROR_LENGTH] if isinstance(said, str) else ""
+def own(text: str, calls: tuple[Call, ...]) -> dict[str, Any]:
+    """Write an answer as it goes back; arguments that were no JSON as an empty object, for servers that read them."""
+    asked = [
+        {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": json.dumps(call.arguments or {})},
+        }
+        for call in calls
+    ]
+    return {"role": "assistant", "content": text or None, "tool_calls": asked}

@@ -1,0 +1,263 @@
+"""A bot over Amazon Bedrock's ConverseStream: any model there that speaks it, with tools and guardrails.
+
+The format: "ConverseStream", Amazon Bedrock API Reference. The function's role must be allowed
+`bedrock:InvokeModelWithResponseStream` (and `bedrock:ApplyGuardrail`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Unpack
+
+from botocore.config import Config
+from botocore.eventstream import ParserError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    HTTPClientError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+)
+from botocore.session import get_session
+from urllib3.exceptions import HTTPError
+
+from rejoinder.bots.conversing import Options, conversing
+from rejoinder.bots.model import (
+    MAX_QUOTED_LENGTH,
+    Completion,
+    Question,
+    Round,
+    Terms,
+    another_form,
+    read_call,
+    well_formed,
+)
+from rejoinder.ports import Fault, Permanent, Transient, Turn, UnknownOutcome
+
+if TYPE_CHECKING:
+    from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
+
+CONNECT_S = 2
+SILENCE_S = 30
+"""The longest silence of the service. A client keeps its time-outs for life, so they cannot follow a turn's: a call
+that is silent at the deadline is given up by the generator, and ends by itself within this time."""
+
+AGAIN = frozenset({
+    "ThrottlingException", "ModelNotReadyException", "ModelTimeoutException", "ModelErrorException",
+    "ModelStreamErrorException", "InternalServerException", "ServiceUnavailableException",
+})  # fmt: skip
+"""Refusals that a later try may not meet ("Errors", ConverseStream); in mid-answer their names begin in lower case."""
+
+OURS = frozenset({
+    "AccessDeniedException", "ResourceNotFoundException", "ServiceQuotaExceededException", "ExpiredTokenException",
+    "UnrecognizedClientException", "InvalidSignatureException",
+})  # fmt: skip
+"""Refusals of the role, the model's name or the account."""
+
+CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
+MALFORMED = frozenset({"malformed_model_output", "malformed_tool_use"})
+
+
+def bot(
+    model: str,
+    *,
+    region: str | None = None,
+    endpoint_url: str | None = None,
+    temperature: float | None = None,
+    max_tokens: int | None = None,
+    guardrail: tuple[str, str] | None = None,
+    extra: Mapping[str, Any] | None = None,
+    **options: Unpack[Options],
+) -> Callable[[Turn], str]:
+    """Make a function that answers by a model.
+
+    Args:
+        model: the model's or the inference profile's id.
+        region: the function's own by default.
+        endpoint_url: another server that speaks the same.
+        temperature: None leaves it to the model.
+        max_tokens: the longest answer; None leaves it to the model.
+        guardrail: its id and version. What it says instead of the model is the reply.
+        extra: `additionalModelRequestFields`: what this model alone understands.
+        options: of every model: `conversing.Options`. Silence is bounded by 30 s here, whatever they say.
+    """
+    settings: dict[str, Any] = {"modelId": model}
+    inference = {"temperature": temperature, "maxTokens": max_tokens}
+    if inference := {name: value for name, value in inference.items() if value is not None}:
+        settings["inferenceConfig"] = inference
+    if guardrail is not None:
+        settings["guardrailConfig"] = {"guardrailIdentifier": guardrail[0], "guardrailVersion": guardrail[1]}
+    if extra:
+        settings["additionalModelRequestFields"] = dict(extra)
+    converse = Converse(settings, region, endpoint_url)
+    return conversing(converse, **options)
+
+
+@dataclass(frozen=True)
+class Converse:
+    """Implements `model.Model`.
+
+    Attributes:
+        settings: what every request says.
+        region: None: the function's own.
+        endpoint_url: None: AWS's.
+        silence_s: the longest silence of the service.
+    """
+
+    settings: Mapping[str, Any]
+    region: str | None = None
+    endpoint_url: str | None = None
+    silence_s: float = SILENCE_S
+
+    @property
+    def images(self) -> bool:
+        """The API takes images as bytes alone."""
+        return False
+
+    @cached_property
+    def client(self) -> "BedrockRuntimeClient":
+        """The client: made when it is first needed, from a session of its own, for PynamoDB's is the store's alone."""
+        config = Config(connect_timeout=CONNECT_S, read_timeout=self.silence_s, retries={"total_max_attempts": 1})
+        made: Any = get_session().create_client(
+            "bedrock-runtime", region_name=self.region, endpoint_url=self.endpoint_url, config=config
+        )
+        client: BedrockRuntimeClient = made
+        return client
+
+    def ask(self, question: Question, terms: Terms) -> Completion:
+        """Make one call."""
+        answer = _Answer()
+        for event in self._events(question, terms):
+            with well_formed():
+                answer.take(event)
+        with well_formed():
+            return answer.completion()
+
+    def _events(self, question: Question, terms: Terms) -> Iterator[Mapping[str, Any]]:
+        request: Any = {**self.settings, "messages": messages(question)}
+        request |= {"system": [{"text": question.system}]} if question.system else {}
+        request |= {"toolConfig": {"tools": tools(question)}} if question.tools else {}
+        try:
+            with closing(self.client.converse_stream(**request)["stream"]) as stream:
+                for event in stream:
+                    terms.check()
+                    yield event
+        except ClientError as error:
+            raise _refusal(error) from None
+        except (NoCredentialsError, PartialCredentialsError, NoRegionError) as error:
+            raise Transient(f"Bedrock: {error}", ours=True) from None
+        except (ConnectTimeoutError, EndpointConnectionError) as error:
+            raise Transient(f"Bedrock: {type(error).__name__}, nothing was sent") from None
+        except (HTTPClientError, HTTPError, ParserError) as error:
+            raise UnknownOutcome(f"Bedrock: the answer was cut off ({type(error).__name__})") from None
+        except BotoCoreError as error:  # the request cannot be made: a setting of another form
+            raise Permanent(f"Bedrock: {str(error)[:MAX_QUOTED_LENGTH]}") from None
+
+
+def _refusal(error: ClientError) -> Fault:
+    """Translate a refusal, before the answer or in the middle of it."""
+    code = error.response.get("Error", {}).get("Code", "")
+    code = code[:1].upper() + code[1:]
+    reason = f"Bedrock answered {code}: {error.response.get('Error', {}).get('Message', '')[:MAX_QUOTED_LENGTH]}"
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if code in OURS:
+        return Transient(reason, ours=True)
+    return Transient(reason) if code in AGAIN or status >= 500 or status == 429 else Permanent(reason)
+
+
+def messages(question: Question) -> list[dict[str, Any]]:
+    """Write all that is said so far; the results of a round are one entry of the user's."""
+    written: list[dict[str, Any]] = [
+        {"role": entry.role, "content": [{"text": entry.content}]} for entry in question.entries
+    ]
+    for one in question.rounds:
+        written += [{"role": "assistant", "content": one.completion.own}, {"role": "user", "content": results(one)}]
+    return written
+
+
+def results(one: Round) -> list[dict[str, Any]]:
+    """Write what became of a round's calls."""
+    return [
+        {
+            "toolResult": {
+                "toolUseId": result.call.id,
+                "content": [{"text": result.content}],
+                "status": "error" if result.failed else "success",
+            }
+        }
+        for result in one.results
+    ]
+
+
+def tools(question: Question) -> list[dict[str, Any]]:
+    """Write the tools."""
+    return [
+        {"toolSpec": {"name": tool.name, "description": tool.description, "inputSchema": {"json": tool.parameters}}}
+        for tool in question.tools
+    ]
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What has come of an answer.
+
+    Attributes:
+        blocks: by their index, each as it goes back in the next round, but for a tool call's arguments, which are text.
+    """
+
+    blocks: dict[int, dict[str, Any]] = field(default_factory=dict)
+    ended_by: str = ""
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Take one event."""
+        for kind, about in event.items():
+            if kind == "contentBlockStart" and "toolUse" in about["start"]:
+                started = about["start"]["toolUse"]
+                asked = {"toolUseId": started["toolUseId"], "name": started["name"], "input": ""}
+                self.blocks[about["contentBlockIndex"]] = {"toolUse": asked}
+            elif kind == "contentBlockDelta":
+                self._grow(self.blocks.setdefault(about["contentBlockIndex"], {}), about["delta"])
+            elif kind == "messageStop":
+                self.ended_by = about["stopReason"]
+
+    def _grow(self, block: dict[str, Any], delta: Mapping[str, Any]) -> None:
+        if "text" in delta:
+            block["text"] = block.get("text", "") + delta["text"]
+        elif "toolUse" in delta:
+            block["toolUse"]["input"] += delta["toolUse"]["input"]
+        elif "redactedContent" in (thought := delta.get("reasoningContent", {})):
+            block["reasoningContent"] = {"redactedContent": thought["redactedContent"]}
+        elif thought:
+            grown = block.setdefault("reasoningContent", {"reasoningText": {"text": ""}})["reasoningText"]
+            for name in thought:  # text, then its signature
+                grown[name] = grown.get(name, "") + thought[name]
+
+    def completion(self) -> Completion:
+        """The whole answer.
+
+        Raises:
+            Transient: it never said that it was whole, or the model wrote what its own service cannot read.
+        """
+        if not self.ended_by:
+            raise another_form("an answer without a stopReason")
+        if self.ended_by in MALFORMED:
+            raise Transient(f"the model wrote what Bedrock cannot read ({self.ended_by})")
+        texts, calls, own = [], [], []
+        for _, block in sorted(self.blocks.items()):
+            if not block.get("text", "…").strip():
+                continue  # a blank one would be refused when it goes back
+            texts.append(block.get("text", ""))
+            if "toolUse" in block:
+                asked = block["toolUse"]
+                call = read_call(asked["toolUseId"], asked["name"], asked["input"])
+                asked["input"] = call.arguments or {}
+                calls.append(call)
+            own.append(block)
+        text = "".join(texts).strip()
+        if self.ended_by == "content_filtered" or (self.ended_by == "guardrail_intervened" and not text):
+            return Completion(text, ended="withheld")
+        return Completion(text, tuple(calls), "cut" if self.ended_by in CUT else "whole", own)

@@ -1,0 +1,167 @@
+"""What goes to a model and what comes back, in no API's own words: what the adapters translate from and to."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from rejoinder.ports import Transient
+
+MAX_QUOTED_LENGTH = 200
+"""How much of what a server says about its own fault is passed on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one side said, before the model is asked.
+
+    Attributes:
+        content: never blank.
+        images: URLs, for a model that takes them; the content calls them `[image 1]`, `[image 2]`, …
+    """
+
+    role: Literal["user", "assistant"]
+    content: str
+    images: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as the model is told of it.
+
+    Attributes:
+        parameters: JSON schema of an object.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call that the model asks for.
+
+    Attributes:
+        arguments: None where what came is not a JSON object; `fault` says so, for the model to read.
+    """
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any] | None
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a tool call.
+
+    Attributes:
+        content: never blank.
+    """
+
+    call: Call
+    content: str
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One answer of a model.
+
+    Attributes:
+        ended: `whole`; `cut` off at the longest answer; or `withheld` by a content filter, or refused by the model.
+        own: the answer as its API wants it back in the next round (it may hold more than text and calls).
+    """
+
+    text: str
+    calls: tuple[Call, ...] = ()
+    ended: Literal["whole", "cut", "withheld"] = "whole"
+    own: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """An answer that asked for tools, and what became of its calls, in their order."""
+
+    completion: Completion
+    results: tuple[Result, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """All that a model is told.
+
+    Attributes:
+        entries: user and assistant by turns; the first and the last are the user's.
+        rounds: what has happened since the last entry.
+    """
+
+    system: str
+    entries: tuple[Entry, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    rounds: tuple[Round, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On which terms a model is asked.
+
+    Attributes:
+        total_ms: until the answer is complete.
+        silence_ms: the longest that the other side may say nothing.
+        check: called with each piece that comes; raises where the answer is not wanted any more.
+        secret: gives a key by its reference; what is none comes back as it is.
+    """
+
+    total_ms: int
+    silence_ms: int
+    check: Callable[[], None]
+    secret: Callable[[str], str]
+
+
+class Model(Protocol):
+    """A model behind its API. It translates, and neither waits nor tries again."""
+
+    @property
+    def images(self) -> bool:
+        """Whether it takes images by URL."""
+
+    def ask(self, question: Question, terms: Terms) -> Completion:
+        """Make one call.
+
+        Raises:
+            Transient: it may work later; `ours` where key, address or model are wrong.
+            Permanent: it never will, as it was asked.
+            UnknownOutcome: the answer did not come, or not to its end.
+        """
+
+
+def read_call(call_id: str, name: str, written: str) -> Call:
+    """Read a tool call whose arguments came as text; none at all are an empty object, as some models write it."""
+    try:
+        arguments = json.loads(written or "{}")
+    except (ValueError, RecursionError) as error:
+        return Call(call_id, name, None, f"the arguments are not valid JSON ({error}); call again with valid JSON")
+    if not isinstance(arguments, dict):
+        return Call(call_id, name, None, f"the arguments are a {type(arguments).__name__}; they must be a JSON object")
+    return Call(call_id, name, arguments)
+
+
+@contextmanager
+def well_formed() -> Iterator[None]:
+    """Read what a server sent; what has not its API's form is a fault of the server's.
+
+    Raises:
+        Transient: it has not.
+    """
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError):
+        raise another_form("JSON of another form") from None
+
+
+def another_form(what: str) -> Transient:
+    """The fault of a server whose answer is none of its API's."""
+    return Transient(f"the model's server answered with {what}")

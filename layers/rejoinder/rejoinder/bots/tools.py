@@ -1,0 +1,216 @@
+"""Tools: a typed function that a model may call. Its signature and docstring say how, and what it is for."""
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, is_dataclass
+from enum import Enum
+from typing import Any, Literal, Protocol, get_type_hints, overload
+
+from rejoinder.bots.model import Call, Result, ToolSpec
+from rejoinder.bots.schema import KNOWN, Field, WrongArgument, described, object_schema, read_object, shape_of
+from rejoinder.ports import Fault, Turn
+
+MAX_RESULT_LENGTH = 20_000
+"""A longer result is cut, with a marker: it is read again in every further round."""
+
+CUT_MARKER = "\n[cut: the rest of the result is too long]"
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""What every API takes as a tool's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """How a tool that does something beyond the conversation goes through `turn.once`; see `ports.Once`.
+
+    Attributes:
+        check: takes what the tool takes.
+    """
+
+    in_doubt: Literal["hold", "retry"] = "hold"
+    check: Callable[..., Any] | None = None
+    refused: tuple[type[Exception], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tool[**P, R]:
+    """A function that a model may call; called by anybody else, it is the function.
+
+    Attributes:
+        function: as it was written.
+        spec: what the model is told.
+        parameters: by their names.
+        wants_turn: the name of the parameter that is given the turn; empty: none.
+        effect: None for a tool that may run as often as it likes.
+    """
+
+    function: Callable[P, R]
+    spec: ToolSpec
+    parameters: Mapping[str, Field]
+    wants_turn: str = ""
+    effect: Effect | None = None
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function."""
+        return self.function(*args, **kwargs)
+
+    def run(self, arguments: Mapping[str, Any], turn: Turn) -> Any:
+        """Call the function as the model asks; gives its result as JSON can say it.
+
+        Raises:
+            WrongArgument: the arguments are not what it takes.
+        """
+        given: Any = read_object(self.parameters, dict(arguments), "")
+        given |= {self.wants_turn: turn} if self.wants_turn else {}
+        function: Callable[..., Any] = self.function
+        if (effect := self.effect) is None:
+            return as_json(function(**given))
+        check = effect.check
+        return turn.once(
+            self.spec.name,
+            dict(arguments),
+            lambda: as_json(function(**given)),
+            in_doubt=effect.in_doubt,
+            check=None if check is None else lambda: as_json(check(**given)),
+            refused=effect.refused,
+        )
+
+
+class Decorator(Protocol):
+    """Makes a tool of any function."""
+
+    def __call__[**P, R](self, function: Callable[P, R], /) -> Tool[P, R]:
+        """Make it."""
+
+
+@overload
+def tool[**P, R](function: Callable[P, R], /) -> Tool[P, R]: ...
+@overload
+def tool(
+    *,
+    effect: bool = False,
+    in_doubt: Literal["hold", "retry"] = "hold",
+    refused: tuple[type[Exception], ...] = (),
+) -> Decorator: ...
+@overload
+def tool[**P, R](
+    *,
+    effect: Literal[True],
+    check: Callable[P, R | None],
+    in_doubt: Literal["hold", "retry"] = "hold",
+    refused: tuple[type[Exception], ...] = (),
+) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    effect: bool = False,
+    in_doubt: Literal["hold", "retry"] = "hold",
+    check: Callable[..., Any] | None = None,
+    refused: tuple[type[Exception], ...] = (),
+) -> Any:
+    """Make a tool of a function with annotated parameters and a Google docstring.
+
+    A parameter that is annotated `Turn` is given the turn, and the model does not see it. Whatever the function raises
+    is told to the model, which may try otherwise; only a `Fault` ends the attempt.
+
+    Args:
+        function: where the decorator is written without parentheses.
+        effect: it does something beyond the conversation (books, charges, sends), which must happen once although a
+            turn may be generated again: it goes through `turn.once`, and its arguments are the key.
+        in_doubt: of an effect: see `ports.Once`.
+        check: likewise; takes what the tool takes.
+        refused: likewise; the model is told of these.
+
+    Raises:
+        TypeError: the signature cannot be told to a model, or there is no docstring.
+    """
+    if not effect and (in_doubt, check, refused) != ("hold", None, ()):
+        raise TypeError("in_doubt, check and refused are of an effect; write @tool(effect=True, …)")
+    policy = Effect(in_doubt, check, refused) if effect else None
+    return (lambda given: _made(given, policy)) if function is None else _made(function, policy)
+
+
+def _made(function: Callable[..., Any], effect: Effect | None) -> Tool[..., Any]:
+    name = getattr(function, "__name__", "")
+    if not _NAME.fullmatch(name):
+        raise TypeError(f"tool {name!r}: a tool's name is made of 1 to 64 letters, digits, `_` and `-`")
+    if inspect.iscoroutinefunction(function):
+        raise TypeError(f"tool {name}: it is async; a tool is a plain function")
+    description, about = described(function.__doc__ or "")
+    if not description:
+        raise TypeError(f"tool {name} has no docstring; the model reads there what it is for")
+    hints = get_type_hints(function)
+    parameters: dict[str, Field] = {}
+    wants_turn = ""
+    for parameter in inspect.signature(function).parameters.values():
+        where = f"tool {name}: parameter {parameter.name} is"
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise TypeError(f"{where} {parameter.kind.description}; a tool's parameters are passed by name")
+        if parameter.name not in hints:
+            raise TypeError(f"{where} not annotated; a tool takes {KNOWN}")
+        if hints[parameter.name] is Turn:
+            wants_turn = parameter.name
+            continue
+        try:
+            shape = shape_of(hints[parameter.name])
+        except TypeError as error:
+            raise TypeError(f"{where} {error}") from None
+        required = parameter.default is parameter.empty
+        parameters[parameter.name] = Field(shape, required, about.get(parameter.name, ""))
+    return Tool(function, ToolSpec(name, description, object_schema(parameters)), parameters, wants_turn, effect)
+
+
+def use(tools: Mapping[str, Tool[..., Any]], call: Call, turn: Turn) -> Result:
+    """Do what a model asks for. What goes wrong is a result, too: the model reads it, and may try otherwise.
+
+    Raises:
+        Fault: the tool's own, which ends the attempt.
+    """
+    if call.arguments is None:
+        return Result(call, call.fault, failed=True)
+    if (found := tools.get(call.name)) is None:
+        return Result(call, f"there is no tool {call.name!r}; there are {', '.join(tools) or 'none'}", failed=True)
+    try:
+        return Result(call, written(found.run(call.arguments, turn)))
+    except Fault:
+        raise
+    except WrongArgument as wrong:
+        return Result(call, f"{wrong}; call again with what the tool takes", failed=True)
+    except Exception as error:  # noqa: BLE001  # whatever it is, the model can deal with it better than the attempt
+        return Result(call, cut(f"{type(error).__name__}: {error}"), failed=True)
+
+
+def as_json(value: Any) -> Any:
+    """Make of a result what JSON can say: dataclasses as objects, enums as their values.
+
+    Raises:
+        TypeError: it holds something else.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return as_json(asdict(value))
+    match value:
+        case Enum():
+            return value.value
+        case Mapping():
+            return {str(as_json(name)): as_json(inner) for name, inner in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [as_json(inner) for inner in value]
+        case str() | int() | float() | None:
+            return value
+    raise TypeError(
+        f"the result holds a {type(value).__name__}; a tool returns what JSON can say, dataclasses or enums"
+    )
+
+
+def written(result: Any) -> str:
+    """Write a result for the model: a text as it is, anything else as JSON; what is blank says that it is done."""
+    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+    return cut(text) if text.strip() and result is not None else "done"
+
+
+def cut(text: str) -> str:
+    """Bound a text for the model."""
+    return text if len(text) <= MAX_RESULT_LENGTH else text[:MAX_RESULT_LENGTH] + CUT_MARKER
