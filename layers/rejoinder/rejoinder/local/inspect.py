@@ -76,6 +76,8 @@ def facts(row: dict[str, Any], now_ms: int) -> Iterator[tuple[str, str]]:
         yield "lease", f"{state} by {lease['owner']}, token {lease['token']}, expires {expires}"
     if row["outbox"] is not None:
         yield "outbox", outbox(row["outbox"], now_ms)
+    if row["paused_until_ms"] is not None:
+        yield "paused", f"a person has it, until {instant(row['paused_until_ms'], now_ms)}"
     if row["retry_at_ms"] is not None:
         yield "retry", f"not before {instant(row['retry_at_ms'], now_ms)}"
     yield "attempts", f"{row['attempts']} since the last reply, {row['superseded']} superseded in a row"

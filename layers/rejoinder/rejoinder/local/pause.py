@@ -1,0 +1,70 @@
+"""`rejoinder pause`: a person takes a conversation; the bot keeps still until the pause ends."""
+
+import re
+from argparse import ArgumentParser, Namespace
+from datetime import datetime
+
+from rejoinder.local.people import add_place_flags, ask_webhook, handover_of
+from rejoinder.local.sources import checked_id
+from rejoinder.local.terminal import OK, USAGE, CommandFailed, answer, instant
+from rejoinder.ports import Transient
+from rejoinder.run import run as run_use_case
+from rejoinder.system import SystemClock
+
+ABOUT = """Messages are recorded as always; what is pending when the pause ends is answered. A reply that is being
+written now is thrown away. `rejoinder resume` ends a pause before its time."""
+
+EXAMPLES = """examples:
+  rejoinder pause webhook:default:c-1 --for 10m
+  rejoinder pause telegram:123456:987 --stack my-bot --until 2026-09-21T18:00:00+02:00"""
+
+UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the flags."""
+    parser.add_argument("conversation", help="its id, such as webhook:default:c-1")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--for", dest="length", default="30m", metavar="TIME", help="such as 90s, 30m, 2h, 1d (30m)")
+    length.add_argument("--until", metavar="INSTANT", help="RFC 3339, such as 2026-09-21T18:00:00Z")
+    add_place_flags(parser)
+
+
+def run(args: Namespace) -> int:
+    """Pause it."""
+    conversation_id = checked_id(args.conversation)
+    now_ms = SystemClock().now_ms()
+    until_ms = until_of(args, now_ms)
+    if args.stack:
+        try:
+            row = run_use_case(handover_of(args.stack).pause(conversation_id, until_ms))
+        except Transient as fault:
+            raise CommandFailed(f"{fault}; try again") from None
+        until_ms = row.paused_until_ms or until_ms
+    else:
+        ask_webhook(args.url, conversation_id, {"type": "pause", "until": until_ms})
+    said = f"{conversation_id} is paused until {instant(until_ms, now_ms)}"
+    answer(args, {"conversation_id": conversation_id, "paused_until_ms": until_ms}, said)
+    return OK
+
+
+def until_of(args: Namespace, now_ms: int) -> int:
+    """Read the pause's end.
+
+    Raises:
+        CommandFailed: neither a length nor an instant of ours.
+    """
+    if args.until:
+        try:
+            until = datetime.fromisoformat(args.until)
+        except ValueError:
+            raise CommandFailed(
+                f"--until {args.until}: expected RFC 3339, such as 2026-09-21T18:00:00Z", USAGE
+            ) from None
+        if until.tzinfo is None:
+            raise CommandFailed(f"--until {args.until}: it has no offset from UTC; end it with Z or +00:00", USAGE)
+        return round(until.timestamp() * 1_000)
+    match = re.fullmatch(r"([0-9]{1,6})([smhd])", args.length)
+    if match is None:
+        raise CommandFailed(f"--for {args.length}: expected a number with s, m, h or d, such as 30m", USAGE)
+    return now_ms + int(match[1]) * UNITS_MS[match[2]]

@@ -1,0 +1,42 @@
+"""What the commands `pause` and `resume` share: where a conversation is that a person takes, or gives back."""
+
+from argparse import ArgumentParser
+from dataclasses import replace
+from typing import Any
+
+from rejoinder.handover import Handover
+from rejoinder.local import devserver
+from rejoinder.local.send import PATH, PLAYGROUND_SECRET, send
+from rejoinder.local.terminal import USAGE, CommandFailed
+from rejoinder.observe.memory import MemoryObserver
+from rejoinder.protocol.identity import ConversationId
+
+
+def add_place_flags(parser: ArgumentParser) -> None:
+    """Add where the conversation is."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--stack", help="name of the CloudFormation stack")
+    where.add_argument("--url", default=devserver.DEFAULT_URL, help="where `rejoinder dev` is (default, %(default)s)")
+
+
+def handover_of(stack: str) -> Handover:
+    """The use case of a deployed stack, with its own settings."""
+    from rejoinder.local.deployed import deployed_ingest  # noqa: PLC0415  # AWS's client is slow to import
+
+    return replace(deployed_ingest(stack).handover, observer=MemoryObserver())
+
+
+def ask_webhook(url: str, conversation_id: str, body: dict[str, Any]) -> None:
+    """Ask `rejoinder dev` by its signed webhook.
+
+    Raises:
+        CommandFailed: the conversation is of another channel, or the server says no.
+    """
+    conversation = ConversationId.parse(conversation_id)
+    if conversation.channel != "webhook":
+        raise CommandFailed(f"`rejoinder dev` has webhook conversations; for {conversation_id} say --stack", USAGE)
+    said = send(
+        url.rstrip("/") + PATH, body | {"id": body["type"], "conversation_id": conversation.chat}, PLAYGROUND_SECRET
+    )
+    if said["status"] != 200:
+        raise CommandFailed(f"{url} answers {said['status'] or 'nothing'}: {said['answer']}")

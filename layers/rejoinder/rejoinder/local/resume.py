@@ -1,0 +1,35 @@
+"""`rejoinder resume`: the conversation is given back to the bot before its pause ends."""
+
+from argparse import ArgumentParser, Namespace
+
+from rejoinder.local.people import add_place_flags, ask_webhook, handover_of
+from rejoinder.local.sources import checked_id
+from rejoinder.local.terminal import OK, CommandFailed, answer
+from rejoinder.ports import Transient
+from rejoinder.run import run as run_use_case
+
+ABOUT = """What is pending is answered, or counts as handled by a person, as the setting OnResume says."""
+
+EXAMPLES = """examples:
+  rejoinder resume webhook:default:c-1
+  rejoinder resume telegram:123456:987 --stack my-bot"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Add the flags."""
+    parser.add_argument("conversation", help="its id, such as webhook:default:c-1")
+    add_place_flags(parser)
+
+
+def run(args: Namespace) -> int:
+    """Resume it."""
+    conversation_id = checked_id(args.conversation)
+    if args.stack:
+        try:
+            run_use_case(handover_of(args.stack).resume(conversation_id))
+        except Transient as fault:
+            raise CommandFailed(f"{fault}; the pause may be over all the same, and nobody woken: try again") from None
+    else:
+        ask_webhook(args.url, conversation_id, {"type": "resume"})
+    answer(args, {"conversation_id": conversation_id, "paused_until_ms": None}, f"{conversation_id} is the bot's again")
+    return OK

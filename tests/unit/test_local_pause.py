@@ -1,0 +1,73 @@
+"""`rejoinder pause` and `resume`, called in this process against a running `rejoinder dev`."""
+
+import json
+from argparse import Namespace
+from collections.abc import Iterator
+
+import pytest
+
+from fakes import START_MS
+from rejoinder.local.cli import main
+from rejoinder.local.pause import until_of
+from rejoinder.local.terminal import FAILED, OK, USAGE, CommandFailed
+from rejoinder.settings import Settings
+from rejoinder.system import SystemClock
+from running_dev import Running, running
+
+CONVERSATION = "webhook:default:c-1"
+
+
+@pytest.fixture
+def desk() -> Iterator[Running]:
+    """A server on the real clock, which the commands use too; nobody waits for it."""
+    with running(Settings(), SystemClock()) as desk:
+        yield desk
+
+
+def paused_until(desk: Running) -> int | None:
+    until: int | None = desk.ask("GET", f"/conversations/{CONVERSATION}")[1]["row"]["paused_until_ms"]
+    return until
+
+
+def test_a_conversation_is_taken_and_given_back(desk: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pause", CONVERSATION, "--for", "2h", "--url", desk.server.url, "--json"]) == OK
+    said = json.loads(capsys.readouterr().out)
+    assert paused_until(desk) == said["paused_until_ms"]
+    assert main(["inspect", CONVERSATION, "--url", desk.server.url]) == OK
+    assert "a person has it" in capsys.readouterr().out
+    assert main(["resume", CONVERSATION, "--url", desk.server.url]) == OK
+    assert paused_until(desk) is None
+
+
+def test_what_cannot_be_paused_is_named(desk: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pause", "telegram:1:2", "--url", desk.server.url]) == USAGE
+    assert "--stack" in capsys.readouterr().err
+    assert main(["pause", "nonsense", "--url", desk.server.url]) == USAGE
+    desk.server.server_close()
+    assert main(["pause", CONVERSATION, "--url", desk.server.url]) == FAILED
+
+
+@pytest.mark.parametrize(
+    ("length", "until", "at_ms"),
+    [
+        ("90s", None, START_MS + 90_000),
+        ("1d", None, START_MS + 86_400_000),
+        ("30m", "2026-09-21T18:13:20+02:00", START_MS + 7_200_000),
+    ],
+)
+def test_a_pauses_end_is_read(length: str, until: str | None, at_ms: int) -> None:
+    assert until_of(Namespace(length=length, until=until), START_MS) == at_ms
+
+
+@pytest.mark.parametrize(
+    ("length", "until", "said"),
+    [
+        ("soon", None, "such as 30m"),
+        ("-5m", None, "such as 30m"),
+        ("", "tomorrow", "RFC 3339"),
+        ("", "2026-09-21", "offset"),
+    ],
+)
+def test_what_is_no_end_is_refused(length: str, until: str | None, said: str) -> None:
+    with pytest.raises(CommandFailed, match=said):
+        until_of(Namespace(length=length, until=until), START_MS)
