@@ -12,30 +12,36 @@ from rejoinder.local.pause import until_of
 from rejoinder.local.terminal import FAILED, OK, USAGE, CommandFailed
 from rejoinder.settings import Settings
 from rejoinder.system import SystemClock
-from running_dev import Running, running
+from running_dev import SECRET, Running, running
 
 CONVERSATION = "webhook:default:c-1"
 
 
 @pytest.fixture
-def desk() -> Iterator[Running]:
+def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
     """A server on the real clock, which the commands use too; nobody waits for it."""
+    monkeypatch.setenv("BETWEEN_US", SECRET)
     with running(Settings(), SystemClock()) as desk:
         yield desk
 
 
+def there(desk: Running) -> list[str]:
+    return ["--url", desk.server.url, "--secret-ref", "env:BETWEEN_US"]
+
+
 def paused_until(desk: Running) -> int | None:
-    until: int | None = desk.ask("GET", f"/conversations/{CONVERSATION}")[1]["row"]["paused_until_ms"]
+    view = json.loads(desk.ask("GET", f"/conversations/{CONVERSATION}")[2])
+    until: int | None = view["row"]["paused_until_ms"]
     return until
 
 
 def test_a_conversation_is_taken_and_given_back(desk: Running, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["pause", CONVERSATION, "--for", "2h", "--url", desk.server.url, "--json"]) == OK
+    assert main(["pause", CONVERSATION, "--for", "2h", *there(desk), "--json"]) == OK
     said = json.loads(capsys.readouterr().out)
     assert paused_until(desk) == said["paused_until_ms"]
     assert main(["inspect", CONVERSATION, "--url", desk.server.url]) == OK
     assert "a person has it" in capsys.readouterr().out
-    assert main(["resume", CONVERSATION, "--url", desk.server.url]) == OK
+    assert main(["resume", CONVERSATION, *there(desk)]) == OK
     assert paused_until(desk) is None
 
 
@@ -44,7 +50,7 @@ def test_what_cannot_be_paused_is_named(desk: Running, capsys: pytest.CaptureFix
     assert "--stack" in capsys.readouterr().err
     assert main(["pause", "nonsense", "--url", desk.server.url]) == USAGE
     desk.server.server_close()
-    assert main(["pause", CONVERSATION, "--url", desk.server.url]) == FAILED
+    assert main(["pause", CONVERSATION, *there(desk)]) == FAILED
 
 
 @pytest.mark.parametrize(

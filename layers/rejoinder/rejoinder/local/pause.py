@@ -42,7 +42,7 @@ def run(args: Namespace) -> int:
             raise CommandFailed(f"{fault}; try again") from None
         until_ms = row.paused_until_ms or until_ms
     else:
-        ask_webhook(args.url, conversation_id, {"type": "pause", "until": until_ms})
+        ask_webhook(args, conversation_id, {"type": "pause", "until": until_ms})
     said = f"{conversation_id} is paused until {instant(until_ms, now_ms)}"
     answer(args, {"conversation_id": conversation_id, "paused_until_ms": until_ms}, said)
     return OK

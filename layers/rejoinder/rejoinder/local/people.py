@@ -1,12 +1,12 @@
 """What the commands `pause` and `resume` share: where a conversation is that a person takes, or gives back."""
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from typing import Any
 
 from rejoinder.handover import Handover
 from rejoinder.local import devserver
-from rejoinder.local.send import PATH, PLAYGROUND_SECRET, send
+from rejoinder.local.send import PATH, secret_of, send
 from rejoinder.local.terminal import USAGE, CommandFailed
 from rejoinder.observe.memory import MemoryObserver
 from rejoinder.protocol.identity import ConversationId
@@ -17,6 +17,7 @@ def add_place_flags(parser: ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--stack", help="name of the CloudFormation stack")
     where.add_argument("--url", default=devserver.DEFAULT_URL, help="where `rejoinder dev` is (default, %(default)s)")
+    parser.add_argument("--secret-ref", metavar="REF", help="its secret, if it was started with one")
 
 
 def handover_of(stack: str) -> Handover:
@@ -26,7 +27,7 @@ def handover_of(stack: str) -> Handover:
     return replace(deployed_ingest(stack).handover, observer=MemoryObserver())
 
 
-def ask_webhook(url: str, conversation_id: str, body: dict[str, Any]) -> None:
+def ask_webhook(args: Namespace, conversation_id: str, body: dict[str, Any]) -> None:
     """Ask `rejoinder dev` by its signed webhook.
 
     Raises:
@@ -36,7 +37,7 @@ def ask_webhook(url: str, conversation_id: str, body: dict[str, Any]) -> None:
     if conversation.channel != "webhook":
         raise CommandFailed(f"`rejoinder dev` has webhook conversations; for {conversation_id} say --stack", USAGE)
     said = send(
-        url.rstrip("/") + PATH, body | {"id": body["type"], "conversation_id": conversation.chat}, PLAYGROUND_SECRET
+        args.url.rstrip("/") + PATH, body | {"id": body["type"], "conversation_id": conversation.chat}, secret_of(args)
     )
     if said["status"] != 200:
-        raise CommandFailed(f"{url} answers {said['status'] or 'nothing'}: {said['answer']}")
+        raise CommandFailed(f"{args.url} answers {said['status'] or 'nothing'}: {said['answer']}")

@@ -30,6 +30,6 @@ def run(args: Namespace) -> int:
         except Transient as fault:
             raise CommandFailed(f"{fault}; the pause may be over all the same, and nobody woken: try again") from None
     else:
-        ask_webhook(args.url, conversation_id, {"type": "resume"})
+        ask_webhook(args, conversation_id, {"type": "resume"})
     answer(args, {"conversation_id": conversation_id, "paused_until_ms": None}, f"{conversation_id} is the bot's again")
     return OK
