@@ -70,6 +70,12 @@ def empty_sends(stage: Stage, value: int) -> None:
 
 
 @expectation
+def blank_sends(stage: Stage, value: int) -> None:
+    """Likewise."""
+    empty_sends(stage, value)
+
+
+@expectation
 def message_thread_ids(stage: Stage, value: list[int | None]) -> None:
     """The topic that each reply goes to."""
     assert [part.get("message_thread_id") for part in parts(stage)] == value

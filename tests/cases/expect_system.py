@@ -2,6 +2,7 @@
 
 import re
 import threading
+from itertools import pairwise
 
 from cases.expectations import expectation, only_answered, statuses
 from cases.stage import Stage, ms
@@ -158,6 +159,31 @@ def pending_bounded(stage: Stage, value: bool) -> None:
 def gen_calls(stage: Stage, value: int) -> None:
     """The bot ran so often."""
     assert len(stage.timeline.generations) == value
+
+
+@expectation
+def gen_calls_max(stage: Stage, value: int) -> None:
+    """The model was asked, and at most so often; then the fallback was said."""
+    assert stage.model_server is not None
+    assert 1 <= len(stage.model_server.received) <= value
+    assert stage.timeline.observer.count("fallback") == 1
+
+
+@expectation
+def gen_inflight_after_lease(stage: Stage, value: int) -> None:
+    """So many generations went on without a lease. Failed ones have ended and given theirs back, each later again."""
+    without = 0
+    for one in stage.timeline.generations:
+        assert one.ended_at_ms is not None
+        held = [step.row for step in stage.timeline.steps
+                if step.invocation is one.invocation and step.call.method in {"claim", "renew"}
+                and step.at_ms <= one.ended_at_ms and step.row is not None]  # fmt: skip
+        without += (held[-1].lease_expires_at_ms or 0) <= one.ended_at_ms
+    assert without == value
+    began = [one.began_at_ms for one in stage.timeline.generations]
+    pauses = [later - sooner for sooner, later in pairwise(began)]
+    assert len(pauses) >= 2
+    assert pauses == sorted(pauses)
 
 
 @expectation

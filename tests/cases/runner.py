@@ -1,10 +1,12 @@
 """Play one case: arrange its steps on a time-line, let everything happen, demand what it expects."""
 
 import threading
+from contextlib import nullcontext
 
 from cases import expect_replies, expect_system, sending, surroundings  # noqa: F401  # they register what they know
 from cases.catalog import Case
 from cases.expectations import demand_all
+from cases.modelling import modelled
 from cases.stage import Stage, Variant, ms
 from cases.steps import arrange_all
 from loopback import serving
@@ -36,10 +38,9 @@ def play(case: Case, variant: Variant, store: Store | None = None) -> Stage:
         NotImplementedError: it holds a step, a key or an expectation that nobody has given a meaning.
         AssertionError: it does not come out as it should.
     """
-    if any(step["do"] == "send_response" for step in case.steps):
-        with serving() as server:
-            return play_on(Stage(case, variant, store, server))
-    return play_on(Stage(case, variant, store))
+    sends = any(step["do"] == "send_response" for step in case.steps)
+    with serving() if sends else nullcontext() as server, modelled(case) as model_server:
+        return play_on(Stage(case, variant, store, server, model_server))
 
 
 def play_on(stage: Stage) -> Stage:

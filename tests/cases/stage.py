@@ -7,6 +7,7 @@ from typing import Any
 from cases.carriers import OF_ACCOUNTS, open_accounts
 from cases.catalog import Case
 from cases.cloud import Cloud, Promise
+from cases.modelling import Model
 from loopback import Loopback
 from rejoinder.ports import BotFailed, Channel, Policy, Replied, Reply, Store, Text, Turn
 from rejoinder.protocol.conversation import Row
@@ -84,9 +85,14 @@ class Stage:
     """A case being played."""
 
     def __init__(
-        self, case: Case, variant: Variant, store: Store | None = None, server: Loopback | None = None
+        self,
+        case: Case,
+        variant: Variant,
+        store: Store | None = None,
+        server: Loopback | None = None,
+        model_server: Loopback | None = None,
     ) -> None:
-        """Set up, and arrange nothing yet; with a server, parts are really sent there."""
+        """Set up, and arrange nothing yet; with a server, parts are really sent there, and a model asked."""
         unknown = case.config.keys() - CONFIG
         if unknown:
             raise NotImplementedError(f"{case.id}: settings {sorted(unknown)} have no meaning here")
@@ -107,6 +113,8 @@ class Stage:
             receive=None if server is None else send_for_real,
         )
         self.server = server
+        self.model_server = model_server
+        self.model: Model | None = None
         self.plan: list[Planned] = []
         self.sendings: dict[str, Disturbance] = {}
         self.deliveries: list[bool] = []
@@ -130,6 +138,8 @@ class Stage:
 
     def think(self, turn: Turn) -> Thought:
         """Answer as the case says for this generation, or as usual."""
+        if self.model is not None:
+            return self.model.think(turn, self.timeline.clock.now)
         number = len(self.timeline.generations)
         planned = self.plan[number] if number < len(self.plan) else Planned()
         self._check_beginning(planned, turn)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cases import carriers
+from cases import carriers, modelling
 from cases.stage import Planned, Stage, ms
 from rejoinder import gateway
 from rejoinder.ports import Transient
@@ -161,9 +161,13 @@ def gen_start(stage: Stage, told: Told) -> None:
     stage.plan.append(Planned(told.attempt, begins=told.t, takes=takes, conversation=str(told.given.get("conv", ""))))
 
 
-@step("text", "attempt")
+@step("text", "attempt", "finish_reason")
 def gen_done(stage: Stage, told: Told) -> None:
-    """The bot is done."""
+    """The bot is done; with a reason, that is what its model answers, whenever it is asked."""
+    if "finish_reason" in told.given:
+        assert stage.model_server is not None
+        stage.model = modelling.completing(stage.model_server, told.given["text"], told.given["finish_reason"])
+        return
     planned = running(stage, told)
     imply_another_message(stage, told)
     planned.says, planned.ends = told.given["text"], told.t
@@ -182,9 +186,14 @@ def imply_another_message(stage: Stage, told: Told) -> None:
     stage.timeline.webhook(at_ms, carriers.name_here(only["channel"]), request)
 
 
-@step("error", "attempt")
+@step("error", "attempt", "status", "body", "times")
 def gen_error(stage: Stage, told: Told) -> None:
-    """The bot fails."""
+    """The bot fails; with a status, that is what its model answers until the time that `times` says."""
+    if "status" in told.given:
+        assert stage.model_server is not None
+        until_ms = START_MS + ms(float(told.given["times"].removeprefix("until t=")))
+        stage.model = modelling.failing(stage.model_server, told.given["status"], told.given["body"], until_ms)
+        return
     planned = running(stage, told)
     planned.fails, planned.ends = told.given.get("error", "by the test"), told.t
 
