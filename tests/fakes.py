@@ -21,7 +21,7 @@ from rejoinder.ports import (
     Turn,
     Unverified,
 )
-from rejoinder.protocol.conversation import Message, Row
+from rejoinder.protocol.conversation import Consent, Message, Row
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.timing import Timing
 from rejoinder.protocol.wakeups import WakeUp
@@ -64,6 +64,7 @@ class LinesChannel:
         knows: what `was_sent` answers.
         asked: what it was asked.
         reports: what the next request tells, before its lines.
+        consents: what texts mean of being written to.
     """
 
     taken = None
@@ -73,6 +74,7 @@ class LinesChannel:
     knows: bool | None = None
     asked: list[tuple[str, str, int]] = field(default_factory=list)
     reports: list[Event] = field(default_factory=list)
+    consents: dict[str, Consent] = field(default_factory=dict)
     greeting: Response | None = None
     cannot_show: str | None = None
     typed: int = 0
@@ -89,7 +91,8 @@ class LinesChannel:
         self.reports.clear()
         for line in request.body.decode().splitlines():
             conversation, provider_id, author, text = line.split("|", 3)
-            events.append(Inbound(f"lines:shop:{conversation}", provider_id, author, text))
+            consent = self.consents.get(text, "")
+            events.append(Inbound(f"lines:shop:{conversation}", provider_id, author, text, consent=consent))
         return events
 
     def render(self, reply: Reply, to: Message) -> tuple[str, ...]:

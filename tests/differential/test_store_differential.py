@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from pynamodb.connection.base import Connection
 
-from rejoinder.protocol.conversation import Held, Lease, Message, Outbox, Row, TurnRecord
+from rejoinder.protocol.conversation import Consent, Held, Lease, Message, Outbox, Row, TurnRecord
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.outcomes import Claimed
 from rejoinder.protocol.timing import Timing
@@ -37,6 +37,7 @@ NAMES = [f"m{number}" for number in range(9)]
 
 EFFECTS = ("1#a", "1#b")
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=3)
+CONSENTS = st.sampled_from(["", "", "", "withdrawn", "given", "implied"])
 WHICH = st.sampled_from([0, 0, 0, 0, 0, 1, 2])
 """Whose turn it is among those who ever held the lease: mostly the newest's, sometimes a zombie's."""
 
@@ -45,7 +46,7 @@ LIKELY = st.sampled_from([True, True, True, False])
 WEIGHTED: list[tuple[int, str, list[st.SearchStrategy[Any]]]] = [
     # mostly forwards, a little backwards: the clocks of processes differ
     (1, "time_passes", [st.sampled_from([1, 99, TIMING.debounce_ms, TIMING.lease_ms - 1, -1, -250, -3_000])]),
-    (5, "record", [st.sampled_from(NAMES), TEXTS]),
+    (5, "record", [st.sampled_from(NAMES), TEXTS, CONSENTS]),
     (2, "amend", [st.integers(0, 2), LIKELY, TEXTS, st.sampled_from([0, 1, 5])]),
     (1, "overflow", []),
     (5, "take", [BOTH_LOOKS, LIKELY]),
@@ -156,9 +157,9 @@ class RowSideBySide(SideBySide):
     def time_passes(self, jump_ms: int) -> None:
         self.now_ms += jump_ms
 
-    def record(self, name: str, text: str) -> None:
+    def record(self, name: str, text: str, consent: Consent) -> None:
         self.now_ms += 7
-        message = Message(message_id(name), name, "ana", self.now_ms - 5, self.now_ms, text=text)
+        message = Message(message_id(name), name, "ana", self.now_ms - 5, self.now_ms, text=text, consent=consent)
         self.both("record", message, self.now_ms)
 
     def amend(self, index: int, there: bool, text: str, edited_at_ms: int) -> None:

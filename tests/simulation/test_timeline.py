@@ -36,6 +36,8 @@ ANA = "lines:shop:ana"
 class Lines:
     """A channel whose body is `id text`; nothing is proven."""
 
+    taken = None
+
     def verify(self, request: Request, now_ms: int) -> None:
         """Everybody may write."""
 

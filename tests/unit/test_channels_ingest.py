@@ -1,11 +1,24 @@
 """The real channels under the real ingest: what each stored event comes to, and what no item could hold."""
 
 import json
+from collections import Counter
 from dataclasses import dataclass, replace
 
 import pytest
 
-from contract.channel_suite import NOW_MS, Subject, instagram, messenger, telegram, webhook, whatsapp, whatsapp_aws
+from contract.channel_suite import (
+    NOW_MS,
+    Subject,
+    instagram,
+    messenger,
+    slack,
+    sms_aws,
+    telegram,
+    twilio,
+    webhook,
+    whatsapp,
+    whatsapp_aws,
+)
 from fakes import ManualClock, World
 from rejoinder.bots.function import FunctionBot
 from rejoinder.channels import open_channel
@@ -61,6 +74,11 @@ NOT_ONE_MESSAGE: dict[str, dict[str, dict[str, int]]] = {
         "batch": {"recorded": 3},
         "batch-with-a-bad-one": {"recorded": 2, "rejected": 1},
     },
+    "slack": ignored(
+        "not-mentioned thread own other-bot as-a-person slackbot joined pinned reaction assistant-thread deleted edited "
+        "link-preview preview-of-our-own slash-command modal"
+    )
+    | {"rate-limited": {"rejected": 1}},
     "instagram": ignored(
         "echo read reaction referral edited standby unknown-event deleted deleted-as-text to-itself comment"
     )
@@ -68,13 +86,16 @@ NOT_ONE_MESSAGE: dict[str, dict[str, dict[str, int]]] = {
         "batch": {"recorded": 3},
         "batch-with-a-bad-one": {"recorded": 2, "rejected": 1},
     },
+    "twilio": ignored("empty help marked-help status-sent status-delivered report-queued other-product json")
+    | {case: {"reported": 1} for case in ("report-sent", "report-delivered", "report-undelivered")},
+    "sms_aws": ignored("empty help another-number"),
 }
 """The stored events that are not read as one message, and what they come to."""
 
 OF_PEOPLE = {"handled", "paused", "continued"}
 """Outcomes of what people do past the bot: they make a row, and record no message."""
 
-SUBJECTS = (webhook(), telegram(), whatsapp(), whatsapp_aws(), messenger(), instagram())
+SUBJECTS = (webhook(), telegram(), whatsapp(), whatsapp_aws(), messenger(), instagram(), twilio(), sms_aws(), slack())
 
 
 @dataclass
@@ -96,13 +117,20 @@ class Endpoint:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.store = MemoryStore(Timing())
-        account = Account(open_channel(subject.name, "default", {**subject.fields, subject.api_field: "http://x"}))
+        opened = open_channel(subject.name, "default", {**subject.fields, subject.api_field: "http://x"})
+        self.taken = opened.taken
         self.clock = ManualClock(NOW_MS)
-        self._ingest = Ingest(self.store, MemoryWakeUps(), account, self.clock, MemoryObserver(), Timing())
+        self.observer = MemoryObserver()
+        self._ingest = Ingest(self.store, MemoryWakeUps(), Account(opened), self.clock, self.observer, Timing())
 
     def receive(self, request: Request) -> dict[str, int]:
+        seen = len(self.observer.happenings)
         response = run(self._ingest(self.subject.name, request))
         assert response.status == 200, response.body
+        if self.taken is not None:
+            assert response == self.taken
+            whats = [one.what for one in self.observer.happenings[seen:]]
+            return dict(Counter("reported" if what == "undelivered" else what for what in whats))
         outcomes: dict[str, int] = json.loads(response.body)
         return outcomes
 

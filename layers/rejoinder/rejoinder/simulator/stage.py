@@ -51,6 +51,7 @@ class StageChannel(SteppedPort):
 
     name: str = "channel"
     split: int = 1
+    taken: Response | None = None
 
     def verify(self, request: Request, now_ms: int) -> None:
         """Take every request as genuine."""

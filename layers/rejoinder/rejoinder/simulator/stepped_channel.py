@@ -14,6 +14,11 @@ class SteppedChannel:
     real: Channel
     account: tuple[str, str]
 
+    @property
+    def taken(self) -> Response | None:
+        """The real one's."""
+        return self.real.taken
+
     def verify(self, request: Request, now_ms: int) -> None:
         """Check the proof."""
         self.real.verify(request, now_ms)

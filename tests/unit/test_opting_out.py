@@ -1,0 +1,147 @@
+"""STOP and START: recorded like any message, never answered, and nothing is sent in between."""
+
+from dataclasses import replace
+
+import pytest
+
+from fakes import CONVERSATION, START_MS, LinesChannel, World, message
+from rejoinder.ports import BotFailed, Policy, Replied, Reply, Text, Transient
+from rejoinder.protocol import transitions
+from rejoinder.protocol.conversation import Consent, Row, TurnRecord
+from rejoinder.protocol.timing import Timing
+
+WORDS: dict[str, Consent] = {"STOP": "withdrawn", "START": "given", "YES": "implied"}
+
+
+def opened(timing: Timing | None = None, policy: Policy | None = None) -> World:
+    world = World(timing, policy)
+    world.channel.consents.update(WORDS)
+    return world
+
+
+def turns(world: World) -> list[tuple[list[str], str]]:
+    """What each turn of the history says: its messages, and how it was delivered."""
+    kept = [item.value for item in world.store.items.values() if isinstance(item.value, TurnRecord)]
+    return [([one.text for one in turn.messages], turn.delivery) for turn in kept]
+
+
+def test_stop_is_recorded_and_not_answered() -> None:
+    world = opened()
+    assert world.write("1", "STOP").status == 200
+    world.settle()
+    assert world.bot.turns == []
+    assert world.channel.sent == []
+    assert turns(world) == [(["STOP"], "silent")]
+    assert world.row.opted_out_at_ms == START_MS
+    assert not world.row.owes
+
+
+def test_who_has_opted_out_is_not_answered_until_they_opt_in_again() -> None:
+    world = opened()
+    for number, text in enumerate(["STOP", "are you there?", "START", "now?"]):
+        world.write(str(number), text)
+        world.settle()
+    assert [turn.text for turn in world.bot.turns] == ["now?"]
+    assert world.channel.texts == ["re: now?"]
+    assert turns(world) == [
+        (["STOP"], "silent"),
+        (["are you there?"], "silent"),
+        (["START"], "silent"),
+        (["now?"], "sent"),
+    ]
+    assert world.row.opted_out_at_ms is None
+
+
+def test_the_last_word_of_a_burst_decides() -> None:
+    world = opened()
+    for number, text in enumerate(["hi", "STOP", "START", "hello?"]):
+        world.write(str(number), text)
+    world.settle()
+    assert world.channel.texts == ["re: hi\nSTOP\nSTART\nhello?"]
+
+
+def test_a_yes_opts_in_and_is_answered_too() -> None:
+    """It may well be the answer to a question of the bot's."""
+    world = opened()
+    world.write("1", "STOP")
+    world.settle()
+    world.write("2", "YES")
+    world.settle()
+    assert world.channel.texts == ["re: YES"]
+
+
+def test_a_stop_in_mid_generation_silences_the_reply() -> None:
+    world = opened()
+    world.write("1", "tell me more")
+    world.bot.takes_ms = 3_000
+    world.bot.meanwhile = lambda: world.write("2", "STOP")
+    world.settle()
+    assert len(world.bot.turns) == 1
+    assert world.channel.sent == []
+    assert turns(world) == [(["tell me more", "STOP"], "silent")]
+
+
+def test_a_stop_silences_even_the_reply_that_the_bound_on_superseding_lets_through() -> None:
+    """The commit does not look at newer messages then; the row that it returns says that they want nothing."""
+    world = opened(Timing(max_superseded=0))
+    world.write("1", "tell me more")
+    world.bot.takes_ms = 3_000
+    world.bot.meanwhile = lambda: world.write("2", "STOP")
+    world.settle()
+    assert world.channel.sent == []
+    assert turns(world) == [(["tell me more"], "refused"), (["STOP"], "silent")]
+
+
+def test_a_stop_silences_a_reply_that_waits_for_its_next_try() -> None:
+    world = opened()
+    world.channel.answers = [Transient("too many requests", retry_after_ms=60_000)]
+    world.write("1", "tell me more")
+    while not world.seen.count("send_delayed"):
+        world.clock.ms += 500
+        for wake_up in world.wake_ups.take_due(world.clock.ms):
+            world.wake(wake_up)
+    world.write("2", "STOP")
+    world.settle()
+    assert world.channel.sent == []
+    assert turns(world) == [(["tell me more"], "refused"), (["STOP"], "silent")]
+
+
+class Interrupted(LinesChannel):
+    """After each part that is sent the author writes STOP."""
+
+    world: World
+
+    async def send(self, part: str, reply_id: str, index: int) -> None:
+        await LinesChannel.send(self, part, reply_id, index)
+        self.world.write(f"stop-{index}", "STOP")
+
+
+def test_a_stop_between_two_parts_keeps_back_the_second() -> None:
+    world = opened()
+    world.bot.answer = lambda turn: Replied(Reply((Text("one"), Text("two"))))
+    channel = Interrupted(consents=world.channel.consents)
+    channel.world = world
+    world.accounts.the_channel = channel
+    world.write("1", "tell me more")
+    world.settle()
+    assert channel.texts == ["one"]
+    assert turns(world) == [(["tell me more"], "refused"), (["STOP"], "silent")]
+
+
+def test_no_fallback_is_said_to_who_has_opted_out() -> None:
+    world = opened(policy=Policy(fallback="sorry"))
+    world.bot.answer = lambda turn: BotFailed("by the test")
+    world.bot.meanwhile = lambda: world.write("2", "STOP")
+    world.write("1", "tell me more")
+    world.settle()
+    assert world.channel.sent == []
+
+
+@pytest.mark.parametrize(("consent", "after"), [("withdrawn", START_MS + 5), ("given", None), ("implied", None)])
+def test_consent_changes_with_the_message_and_not_with_its_redelivery(consent: Consent, after: int | None) -> None:
+    word = replace(message("word"), consent=consent)
+    row = transitions.record(Row(opted_out_at_ms=START_MS), CONVERSATION, word, START_MS + 5, Timing()).row
+    assert row.opted_out_at_ms == after
+    changed_since = replace(row, opted_out_at_ms=7)
+    again = replace(word, arrived_at_ms=START_MS + 9)
+    assert transitions.record(changed_since, CONVERSATION, again, START_MS + 9, Timing()).row.opted_out_at_ms == 7
