@@ -305,6 +305,23 @@ def test_in_doubt_is_resolved_by_a_channel_that_can_tell(knows: bool, copies: in
     assert at_rest(world)
 
 
+@pytest.mark.parametrize(("knows", "copies"), [(True, 0), (False, 1)])
+def test_a_channel_that_can_tell_later_is_asked_of_the_part_when_the_lease_has_run_out(
+    knows: bool, copies: int
+) -> None:
+    """Asked at once it might still be at work on it, and what is not there yet would be sent twice."""
+    world = World()
+    world.channel.knows = knows
+    world.channel.answers = [UnknownOutcome("read timed out", told_later=True)]
+    world.write("q")
+    world.settle()
+    ((part, reply_id, index),) = world.channel.asked
+    assert (part, index) == ("re: q", 0)
+    assert world.clock.ms >= START_MS + world.timing.debounce_ms + world.timing.lease_ms
+    assert world.channel.sent == [("re: q", reply_id, 0)] * copies
+    assert at_rest(world)
+
+
 @pytest.mark.parametrize("policy", ["hold", "resend"])
 def test_where_the_channel_reports_the_next_holder_looks_up_what_it_reported(
     policy: Literal["hold", "resend"],

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fakes import CONVERSATION, START_MS, World, message
 from rejoinder.ingest import CUT_MARKER, MAX_BODY_BYTES, MAX_TEXT_BYTES, bounded
 from rejoinder.ports import Ignored, Inbound, Rejected, Reported, Request, Response, Transient
-from rejoinder.protocol.conversation import Attachment, TurnRecord
+from rejoinder.protocol.conversation import Attachment, Row, TurnRecord
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.timing import LATE_MS, Timing
 from rejoinder.protocol.unicode import valid
@@ -180,6 +180,19 @@ def test_a_late_redelivery_is_looked_up_in_the_history() -> None:
     assert run(world.ingest._one(inbound, "default")) == "duplicate"
     fresh = Inbound(CONVERSATION, "new", "ana", "late but new", sent_at_ms=START_MS - LATE_MS - 1)
     assert run(world.ingest._one(fresh, "default")) == "recorded"
+
+
+def test_what_addresses_nobody_counts_where_the_conversation_has_begun() -> None:
+    """In a channel's thread: before somebody called the bot nothing is recorded, afterwards everything is."""
+    world = World()
+    aside = Inbound(CONVERSATION, "aside", "ana", "between us", follows=True)
+    world.channel.reports = [aside]
+    assert json.loads(post(world, b"").body) == {"ignored": 1}
+    assert (world.row, world.wake_ups.armed) == (Row(), [])
+    world.write("called")
+    world.channel.reports = [aside]
+    assert json.loads(post(world, b"").body) == {"recorded": 1}
+    assert [pending.provider_id for pending in world.row.pending] == ["called", "aside"]
 
 
 @given(st.text(alphabet=st.characters()))

@@ -5,13 +5,12 @@ comes: no message, and no trace but a line in the log.
 """
 
 import hashlib
-import hmac
 import json
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from rejoinder.channels import meta, telegram, twilio_proof
+from rejoinder.channels import meta, slack, telegram, twilio_proof
 from rejoinder.channels.telegram_events import TAKEN
 from rejoinder.channels.webhook import signature_headers
 from rejoinder.ports import Permanent
@@ -80,9 +79,8 @@ def _try_slack(fields: Fields, _url: str, now_ms: int) -> Trial:
     """The check that Slack itself makes."""
     body = json.dumps({"type": "url_verification", "challenge": "connect"}).encode()
     timestamp = str(now_ms // 1_000)
-    signed = hmac.new(fields["signing_secret"].encode(), f"v0:{timestamp}:".encode() + body, hashlib.sha256)
-    proof = {"x-slack-request-timestamp": timestamp, "x-slack-signature": f"v0={signed.hexdigest()}"}
-    return Trial(body, JSON | proof)
+    proof = slack.signature(fields["signing_secret"], timestamp, body)
+    return Trial(body, JSON | {"x-slack-request-timestamp": timestamp, "x-slack-signature": proof})
 
 
 def _try_twilio(fields: Fields, url: str, _now_ms: int) -> Trial:
@@ -156,8 +154,9 @@ CONNECTIONS: dict[str, Connection] = {
     "slack": Connection(
         (
             "api.slack.com/apps, Event Subscriptions: request URL {url}",
-            "subscribe to the bot events message.im, app_mention and message.channels, then install the app again",
-            "Interactivity & Shortcuts: the same URL",
+            "Subscribe to bot events: app_mention, message.im, message.channels, message.groups, message.mpim",
+            "Interactivity & Shortcuts: the same URL, for buttons",
+            "App Home: allow messages from the messages tab; then install the app again, and invite it to its channels",
         ),
         _try_slack,
     ),
