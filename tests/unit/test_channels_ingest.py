@@ -79,11 +79,6 @@ NOT_ONE_MESSAGE: dict[str, dict[str, dict[str, int]]] = {
         "link-preview preview-of-our-own slash-command modal"
     )
     | {"rate-limited": {"rejected": 1}},
-    "slack": ignored(
-        "not-mentioned thread own other-bot as-a-person slackbot joined pinned reaction assistant-thread deleted edited "
-        "link-preview preview-of-our-own slash-command modal"
-    )
-    | {"rate-limited": {"rejected": 1}},
     "instagram": ignored(
         "echo read reaction referral edited standby unknown-event deleted deleted-as-text to-itself comment"
     )
