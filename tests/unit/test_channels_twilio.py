@@ -1,0 +1,366 @@
+"""Twilio: whose signature is taken for which URL, what each form is read as, and what a send says.
+
+Twilio's own `RequestValidator` is the other side.
+"""
+
+import base64
+import hashlib
+import json
+from dataclasses import replace
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from twilio.request_validator import RequestValidator
+
+from contract.channel_suite import EVENTS
+from loopback import Received, Say, serving
+from rejoinder import gateway
+from rejoinder.channels import twilio
+from rejoinder.ports import (
+    Event,
+    File,
+    Ignored,
+    Image,
+    Inbound,
+    Malformed,
+    Permanent,
+    Raw,
+    Reply,
+    Reported,
+    Request,
+    Text,
+    UnknownOutcome,
+    Unverified,
+)
+from rejoinder.protocol.conversation import Attachment, Message
+from rejoinder.protocol.identity import message_id
+from rejoinder.run import run
+
+NOW_MS = 1_790_000_000_000
+TOKEN = "syn-twilio-token"
+HOST = "abc123.execute-api.us-east-1.amazonaws.com"
+PATH = "/prod/webhooks/twilio/default"
+FORM = {"MessageSid": "SM1", "From": "+12025550111", "To": "+12025550100", "Body": "hi", "Empty": ""}
+ACCEPTED = Say(201, b'{"sid": "SMOUT", "status": "queued", "error_code": null}')
+
+
+def channel(**fields: str) -> twilio.TwilioChannel:
+    return twilio.from_fields("default", {"account_sid": "ACSYN", "auth_token": TOKEN, **fields})
+
+
+def request(url: str, form: dict[str, str], **changes: Any) -> Request:
+    """What Twilio posts to a URL of ours, as API Gateway shows it."""
+    signature = RequestValidator(TOKEN).compute_signature(url, form)
+    headers = {"content-type": "application/x-www-form-urlencoded", "x-twilio-signature": signature}
+    path, _, query = url.removeprefix(f"https://{HOST}").partition("?")
+    made = Request("POST", path, headers, urlencode(form).encode(), host=HOST, query=query)
+    return replace(made, **changes)
+
+
+def read(case: str, **fields: str) -> Event:
+    _, stored = gateway.read(json.loads((EVENTS / "twilio" / f"{case}.json").read_text()))
+    (event,) = channel(**fields).parse(stored, NOW_MS)
+    return event
+
+
+def to(address: str = "+12025550100 +12025550111") -> Message:
+    return Message(message_id("SM1"), "SM1", "+12025550111", NOW_MS, NOW_MS, text="hi", address=address)
+
+
+def sent(parts: Reply, address: str = "+12025550100 +12025550111", **fields: str) -> list[Received]:
+    with serving(ACCEPTED) as api:
+        opened = channel(api_url=api.url, **fields)
+        for index, part in enumerate(opened.render(parts, to(address))):
+            run(opened.send(part, "0123456789abcdef0123456789abcdef", index))
+    return api.received
+
+
+def form_of(received: Received) -> dict[str, list[str]]:
+    return parse_qs(received.body.decode(), keep_blank_values=True, strict_parsing=True)
+
+
+# --- the account ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"public_url": "hooks.example.test"}, "public_url"),
+        ({"api_key": "SK1"}, "api_key_secret"),
+        ({"api_key_secret": "s"}, "api_key"),
+        ({"opt_out": "yes"}, "opt_out"),
+    ],
+)
+def test_a_field_that_cannot_be_right_is_named(fields: dict[str, str], named: str) -> None:
+    with pytest.raises(Permanent, match=named):
+        channel(**fields)
+
+
+# --- the proof --------------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.dictionaries(
+        st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12),
+        st.text(st.characters(codec="utf-8"), max_size=30),
+        max_size=12,
+    )
+)
+def test_what_twilios_own_code_signs_is_taken_and_nothing_else(form: dict[str, str]) -> None:
+    signed = request(f"https://{HOST}{PATH}", form)
+    channel().verify(signed, NOW_MS)
+    with pytest.raises(Unverified):
+        channel().verify(replace(signed, body=signed.body + b"&one=more"), NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("url", "fields"),
+    [
+        (f"https://{HOST}{PATH}", {}),
+        (f"https://{HOST}{PATH}?b=2&a=1%20x", {}),
+        (f"https://{HOST}:443{PATH}", {}),
+        ("https://hooks.example.test/twilio/sms", {"public_url": "https://hooks.example.test/twilio/sms"}),
+        ("https://hooks.example.test:8443/sms", {"public_url": "https://hooks.example.test:8443/sms"}),
+        ("https://hooks.example.test/sms", {"public_url": "https://hooks.example.test:8443/sms"}),
+        ("http://hooks.example.test:80/sms", {"public_url": "http://hooks.example.test/sms"}),
+        ("https://hooks.example.test/sms?b=2&a=1", {"public_url": "https://hooks.example.test/sms?b=2&a=1"}),
+    ],
+)
+def test_each_form_of_the_url_that_twilio_may_have_signed_is_taken(url: str, fields: dict[str, str]) -> None:
+    """A URL behind a domain of one's own, with a stage, a query or a port."""
+    path, _, query = url.partition(HOST)[2].removeprefix(":443").partition("?") if HOST in url else (PATH, "", "")
+    channel(**fields).verify(request(url, FORM, path=path, query=query), NOW_MS)
+
+
+def test_a_query_that_api_gateway_shows_is_part_of_the_configured_url() -> None:
+    """Field case FC-077, and our own status callbacks."""
+    signed = request("https://hooks.example.test/sms?reply=r-0", FORM, query="reply=r-0")
+    channel(public_url="https://hooks.example.test/sms").verify(signed, NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("signed", "fields", "reason"),
+    [
+        (request("https://other.example.test/", FORM, path=PATH), {}, "public_url"),
+        (request("https://other.example.test/", FORM), {"public_url": "https://hooks.example.test/"}, "public_url"),
+        (request(f"https://{HOST}{PATH}?b=2", FORM, query="b=3"), {}, "auth_token"),
+        (
+            request(f"https://{HOST}{PATH}?b=2&a=1%20x", FORM, query="b=2&a=1+x", query_as_sent=False),
+            {},
+            "REST API.*query",
+        ),
+        (request(f"https://{HOST}{PATH}", FORM, host=""), {}, "public_url"),
+        (request(f"https://{HOST}{PATH}", FORM, body=b"a=b&" * 1_001), {}, "1000 fields"),
+    ],
+)
+def test_a_refusal_says_in_the_log_what_to_look_at(signed: Request, fields: dict[str, str], reason: str) -> None:
+    with pytest.raises(Unverified, match=reason):
+        channel(**fields).verify(signed, NOW_MS)
+
+
+def test_forwarding_headers_name_no_host() -> None:
+    """Whoever sends the request writes them."""
+    forged = request("https://attacker.example.test" + PATH, FORM)
+    headers = {**forged.headers, "x-forwarded-host": "attacker.example.test", "host": "attacker.example.test"}
+    with pytest.raises(Unverified):
+        channel().verify(replace(forged, headers=headers, path=PATH), NOW_MS)
+
+
+def test_json_is_proven_by_its_hash_in_the_signed_url() -> None:
+    body = b'{"a": 1}'
+    url = f"https://{HOST}{PATH}?bodySHA256={hashlib.sha256(body).hexdigest()}"
+    signature = RequestValidator(TOKEN).compute_signature(url, {})
+    assert RequestValidator(TOKEN).validate(url, body.decode(), signature)
+    headers = {"content-type": "application/json", "x-twilio-signature": signature}
+    signed = Request("POST", PATH, headers, body, host=HOST, query=url.partition("?")[2])
+    channel().verify(signed, NOW_MS)
+    for changed in (replace(signed, body=b'{"a": 2}'), replace(signed, query="")):
+        with pytest.raises(Unverified):
+            channel().verify(changed, NOW_MS)
+    assert [type(event) for event in channel().parse(signed, NOW_MS)] == [Ignored]
+
+
+# --- what comes -------------------------------------------------------------------------------------------------------
+
+
+def test_an_sms_is_read_whole() -> None:
+    assert read("unicode") == Inbound(
+        "twilio:%2B12025550100:%2B12025550111",
+        "SMSYNTHETIC00000000000000000000004",
+        "+12025550111",
+        "Hi + thanks & é 👍 = 100% שלום \u200d",
+        address="+12025550100 +12025550111",
+    )
+
+
+def test_media_are_attachments() -> None:
+    event = read("mms-alone")
+    assert isinstance(event, Inbound)
+    assert [(one.kind, one.mime) for one in event.attachments] == [
+        ("video", "video/mp4"),
+        ("contact", "text/vcard"),
+        ("file", "application/pdf"),
+    ]
+    assert all(one.ref.startswith("https://api.twilio.com/") for one in event.attachments)
+
+
+@pytest.mark.parametrize("count", ["-1", "x", "", "1e3", "9999999", "²"])
+def test_an_odd_number_of_media_is_none(count: str) -> None:
+    body = urlencode({**FORM, "NumMedia": count, "MediaUrl0": "https://x/0"}).encode()
+    (event,) = channel().parse(request(f"https://{HOST}{PATH}", FORM, body=body), NOW_MS)
+    assert isinstance(event, Inbound)
+    assert event.attachments == ()
+
+
+def test_whatsapp_through_twilio_is_a_conversation_of_its_own() -> None:
+    event = read("whatsapp-location")
+    assert event == Inbound(
+        "twilio:whatsapp%3A%2B12025550100:whatsapp%3A%2B12025550111",
+        "SMSYNTHETIC00000000000000000000021",
+        "whatsapp:+12025550111",
+        "",
+        author_name="Ana",
+        attachments=(Attachment("location", "38.8977,-77.0365", "The place, 1 Example Street"),),
+        address="whatsapp:+12025550100 whatsapp:+12025550111",
+    )
+
+
+@pytest.mark.parametrize(
+    ("case", "consent", "advanced"),
+    [
+        ("stop", "withdrawn", ""),
+        ("start", "given", "given"),
+        ("yes", "implied", ""),
+        ("stop-in-a-sentence", "", ""),
+        ("marked-stop", "withdrawn", "withdrawn"),
+        ("marked-start", "given", "given"),
+        ("text", "", ""),
+    ],
+)
+def test_what_a_message_says_of_being_written_to(case: str, consent: str, advanced: str) -> None:
+    """With Advanced Opt-Out, Twilio alone says what is STOP; without a mark of its own, a word is a word."""
+    event = read(case)
+    assert isinstance(event, Inbound)
+    assert event.consent == consent
+    marked = read(case, opt_out="advanced")
+    assert isinstance(marked, Inbound)
+    assert marked.consent == ("" if case in {"stop", "start", "yes"} else advanced)
+
+
+def test_help_is_answered_by_twilio_alone() -> None:
+    assert isinstance(read("help"), Ignored)
+    assert isinstance(read("marked-help", opt_out="advanced"), Ignored)
+
+
+def test_the_status_of_our_own_send_is_a_report_of_its_part() -> None:
+    conversation = "twilio:%2B12025550100:%2B12025550111"
+    reply = "0123456789abcdef0123456789abcdef"
+    assert read("report-sent") == Reported(conversation, reply, 0)
+    assert read("report-delivered") == Reported(conversation, reply, 0)
+    assert read("report-undelivered") == Reported(conversation, reply, 0, "undelivered, error 30005")
+    assert isinstance(read("report-queued"), Ignored)
+
+
+@pytest.mark.parametrize("query", ["", "reply=", "reply=x", "reply=-1", "reply=a-b", "reply=a-99999", "reply=a-²"])
+def test_a_status_that_names_no_part_is_ignored(query: str) -> None:
+    _, stored = gateway.read(json.loads((EVENTS / "twilio" / "report-sent.json").read_text()))
+    (event,) = channel().parse(replace(stored, query=query), NOW_MS)
+    assert isinstance(event, Ignored)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "status"),
+    [
+        ("text/plain", 415),
+        ("", 415),
+        ("application/x-www-form-urlencoded; charset=ISO-8859-1", 415),
+        ("application/x-www-form-urlencoded; charset=UTF-8", 200),
+        ('APPLICATION/X-WWW-FORM-URLENCODED;charset="utf-8"', 200),
+    ],
+)
+def test_messages_are_forms_in_utf_8(content_type: str, status: int) -> None:
+    posted = request(f"https://{HOST}{PATH}", FORM)
+    posted = replace(posted, headers={**posted.headers, "content-type": content_type})
+    if status == 200:
+        assert channel().parse(posted, NOW_MS)
+        return
+    with pytest.raises(Malformed) as refusal:
+        channel().parse(posted, NOW_MS)
+    assert refusal.value.status == status
+
+
+@pytest.mark.parametrize("missing", ["MessageSid", "From", "To"])
+def test_what_every_message_has_is_demanded(missing: str) -> None:
+    form = {name: value for name, value in FORM.items() if name != missing}
+    with pytest.raises(Malformed, match=missing):
+        channel().parse(request(f"https://{HOST}{PATH}", form), NOW_MS)
+
+
+# --- what goes --------------------------------------------------------------------------------------------------------
+
+
+def test_a_send_is_the_form_that_the_messages_resource_takes() -> None:
+    (received,) = sent(Reply((Text("**Tuesday** at 9 + more"),)))
+    assert received.path == "/2010-04-01/Accounts/ACSYN/Messages.json"
+    assert received.headers["authorization"] == "Basic " + base64.b64encode(f"ACSYN:{TOKEN}".encode()).decode()
+    assert form_of(received) == {
+        "Body": ["Tuesday at 9 + more"],
+        "SmartEncoded": ["true"],
+        "From": ["+12025550100"],
+        "To": ["+12025550111"],
+    }
+
+
+def test_each_optional_field_shows_in_the_send() -> None:
+    (received,) = sent(
+        Reply((Text("hello"),)),
+        api_key="SKSYN",
+        api_key_secret="key-secret",
+        messaging_service_sid="MGSYN",
+        public_url="https://hooks.example.test/sms?tenant=t1",
+    )
+    assert received.headers["authorization"] == "Basic " + base64.b64encode(b"SKSYN:key-secret").decode()
+    form = form_of(received)
+    assert form["MessagingServiceSid"] == ["MGSYN"]
+    callback = "https://hooks.example.test/sms?tenant=t1&reply=0123456789abcdef0123456789abcdef-0"
+    assert form["StatusCallback"] == [callback]
+
+
+def test_whatsapp_shows_media_and_markup_and_sms_does_not() -> None:
+    reply = Reply((Text("**now**"), Image("https://x/i.png", "an image"), File("https://x/f.pdf", "f.pdf")))
+    whatsapp = [form_of(one) for one in sent(reply, "whatsapp:+12025550100 whatsapp:+12025550111")]
+    assert [form.get("Body") for form in whatsapp] == [["*now*"], ["an image"], None]
+    assert [form.get("MediaUrl") for form in whatsapp] == [None, ["https://x/i.png"], ["https://x/f.pdf"]]
+    assert all(form["From"] == ["whatsapp:+12025550100"] for form in whatsapp)
+    sms = [form_of(one) for one in sent(reply)]
+    assert [form["Body"] for form in sms] == [["now"], ["an image\nhttps://x/i.png"], ["https://x/f.pdf"]]
+
+
+def test_a_caption_that_is_too_long_follows_as_text() -> None:
+    reply = Reply((Image("https://x/i.png", "word " * 400),))
+    forms = [form_of(one) for one in sent(reply, "whatsapp:+12025550100 whatsapp:+12025550111")]
+    assert [("MediaUrl" in form, "Body" in form) for form in forms] == [(True, False), (False, True), (False, True)]
+
+
+def test_a_raw_part_is_the_parameters_themselves() -> None:
+    """Such as a template with its variables; who it goes to is not the bot's to say."""
+    raw = Raw({"ContentSid": "HX1", "ContentVariables": {"1": "Tuesday"}, "MediaUrl": ["a", "b"], "To": "+1900"})
+    (received,) = sent(Reply((raw,)))
+    form = form_of(received)
+    assert json.loads(form["ContentVariables"][0]) == {"1": "Tuesday"}
+    assert form["MediaUrl"] == ["a", "b"]
+    assert form["To"] == ["+12025550111"]
+
+
+@pytest.mark.parametrize("public_url", ["", "https://hooks.example.test/sms"])
+@pytest.mark.parametrize("say", [Say(500, b"{}"), Say(cut="after request"), Say(201, b"{}")])
+def test_a_doubt_ends_by_itself_where_status_callbacks_come(say: Say, public_url: str) -> None:
+    with serving(say) as api:
+        opened = channel(api_url=api.url, public_url=public_url)
+        (part,) = opened.render(Reply((Text("hello"),)), to())
+        with pytest.raises(UnknownOutcome) as raised:
+            run(opened.send(part, "0123456789abcdef0123456789abcdef", 0))
+    assert raised.value.told_later is bool(public_url)
