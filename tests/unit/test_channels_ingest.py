@@ -75,8 +75,8 @@ NOT_ONE_MESSAGE: dict[str, dict[str, dict[str, int]]] = {
         "batch-with-a-bad-one": {"recorded": 2, "rejected": 1},
     },
     "slack": ignored(
-        "not-mentioned thread own other-bot as-a-person slackbot joined pinned reaction assistant-thread deleted edited "
-        "link-preview preview-of-our-own slash-command modal"
+        "not-mentioned thread own other-bot as-a-person slackbot joined pinned reaction assistant-thread deleted "
+        "edited link-preview preview-of-our-own slash-command modal"
     )
     | {"rate-limited": {"rejected": 1}},
     "instagram": ignored(
