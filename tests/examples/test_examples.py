@@ -1,0 +1,248 @@
+"""Each example through the real use cases, its model behind the API's real format, streamed in awkward pieces."""
+
+import importlib.util
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from contract.model_speakers import SPEAKERS, Asked, Heard, Spoken, requests, say
+from fakes import CONVERSATION, CountedIds, World
+from loopback import Loopback, Say, serving
+from rejoinder.bots.function import answer
+from rejoinder.effects import Effects
+from rejoinder.ports import BotFailed, Policy, Replied, Turn
+from rejoinder.run import run
+from rejoinder.system import SystemClock
+from stack import ROOT
+
+SIZE = 7
+"""Bytes of a piece: it falls into characters, event lines and frames."""
+
+
+@pytest.fixture(autouse=True)
+def desk(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "ANTHROPIC_API_KEY": "sk-desk",
+        "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "eu-central-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+
+def loaded(name: str) -> Callable[[Turn], object]:
+    """The bot of an example, fresh: it reads its environment when it is imported."""
+    spec = importlib.util.spec_from_file_location(f"example_{name}", ROOT / "examples" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    reply: Callable[[Turn], object] = module.reply
+    return reply
+
+
+class Shop:
+    """The whole system over memory, with an example as its bot."""
+
+    def __init__(self, api: str, model: Loopback) -> None:
+        self.model = model
+        self.speaker = SPEAKERS[api]
+        self.world = World(policy=Policy(fallback="Sorry."))
+        self.world.clock.ms = SystemClock().now_ms()  # a bot's time is the system's
+        self.results: list[Replied | BotFailed] = []
+
+    def load(self, name: str) -> None:
+        world, reply = self.world, loaded(name)
+        effects = Effects(world.store, world.clock, CountedIds(), world.seen, world.timing)
+
+        def think(turn: Turn) -> Replied | BotFailed:
+            turn = replace(turn, secret={"env:ANTHROPIC_API_KEY": "sk-desk"}.__getitem__)
+            turn.once = effects.once_in(turn)
+            result = answer(reply, turn)
+            assert isinstance(result, Replied | BotFailed)
+            self.results.append(result)
+            return result
+
+        world.bot.answer = think
+
+    def writes(self, *texts: str) -> None:
+        """A burst comes, and everything happens that must."""
+        for text in texts:
+            self.world.write(f"m-{text}", text)
+        self.world.settle()
+
+    @property
+    def heard(self) -> list[Heard]:
+        return requests(self.speaker, self.model)
+
+    @property
+    def state(self) -> Any:
+        return json.loads(run(self.world.store.state(CONVERSATION, self.world.clock.ms)) or "{}")
+
+
+@contextmanager
+def shop(name: str, api: str, monkeypatch: pytest.MonkeyPatch, *spoken: Spoken, path: str = "") -> Iterator[Shop]:
+    with ExitStack() as stack:
+        model = stack.enter_context(serving(*say(SPEAKERS[api], *spoken, size=SIZE)))
+        monkeypatch.setenv("MODEL_URL", model.url + path)
+        opened = Shop(api, model)
+        opened.load(name)
+        yield opened
+
+
+def test_questions_are_answered_from_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = Spoken(("Der Roggen", "laib – täg", "lich."))
+    with shop("questions", "anthropic", monkeypatch, text) as bakery:
+        bakery.writes("/start")
+        bakery.writes("do you have rye bread?", "and on sundays?")
+    assert bakery.world.channel.texts[0].startswith("Good morning!")
+    assert bakery.world.channel.texts[1:] == ["Der Roggenlaib – täglich."]
+    (heard,) = bakery.heard
+    assert "rye loaf (every day)" in heard.system
+    assert heard.entries[-1] == ("user", "[1] do you have rye bread?\n[2] and on sundays?")
+    assert bakery.model.received[0].headers["x-api-key"] == "sk-desk"
+
+
+def test_a_lead_that_comes_in_two_messages_is_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The phone-then-e-mail burst: nobody is asked for what they have just typed."""
+    saved = Asked("save_contact", ('{"phone": "555-0142', '", "email": "ana@example.com"}'))
+    ask = Spoken(("And what is your name?",))
+    with shop("lead_capture", "openai_compatible", monkeypatch, Spoken(calls=(saved,)), ask, path="/v1") as repair:
+        repair.writes("my phone is 555-0142", "and my e-mail is ana@example.com")
+        assert repair.world.channel.texts == ["And what is your name?"]
+        assert repair.state == {"phone": "555-0142", "email": "ana@example.com"}
+        name = Asked("save_contact", ('{"name": "Ana"}',))
+        repair.model.answers = say(repair.speaker, Spoken(calls=(name,)), Spoken(("Thank you, Ana.",)), size=SIZE)
+        repair.writes("Ana")
+    first, second, third, fourth = repair.heard
+    assert "Missing now: name, phone, email." in first.system
+    assert first.entries == (("user", "[1] my phone is 555-0142\n[2] and my e-mail is ana@example.com"),)
+    assert second.entries[-1] == ("tool", "saved; still missing: name")
+    assert "Missing now: name." in third.system
+    assert fourth.entries[-1] == ("tool", "saved; nothing is missing")
+    assert repair.state["name"] == "Ana"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [('{"phone": "555"}', "555 is too short"), ('{"email": "ana at example"}', "is no e-mail address")],
+)
+def test_a_lead_that_cannot_be_right_is_not_saved(monkeypatch: pytest.MonkeyPatch, arguments: str, told: str) -> None:
+    wrong = Spoken(calls=(Asked("save_contact", (arguments,)),))
+    with shop("lead_capture", "openai_compatible", monkeypatch, wrong, Spoken(("Again?",)), path="/v1") as repair:
+        repair.writes("555")
+    assert told in repair.heard[-1].entries[-1][1]
+    assert repair.state == {}
+
+
+BOOK = Asked("book", ('{"day": "2026-03-02", ', '"hour": 9}'))
+FREE = Asked("free_hours", ('{"day": "2026-03-02"}',))
+CREATED = Say(201, b"{}")
+
+
+@contextmanager
+def practice(
+    monkeypatch: pytest.MonkeyPatch, calendar_says: list[Say], *spoken: Spoken
+) -> Iterator[tuple[Shop, Loopback]]:
+    with serving(*calendar_says) as calendar:
+        monkeypatch.setenv("CALENDAR_URL", calendar.url)
+        with shop("appointments", "bedrock", monkeypatch, *spoken) as opened:
+            yield opened, calendar
+
+
+DONE = Spoken(("Booked for Monday at 9.",))
+
+
+def test_an_appointment_is_offered_and_booked(monkeypatch: pytest.MonkeyPatch) -> None:
+    spoken = (Spoken(calls=(FREE,)), Spoken(("9 or 11?",)), Spoken(calls=(BOOK,)), DONE)
+    with practice(monkeypatch, [Say(200, b'{"hours": [9, 11]}'), CREATED], *spoken) as (opened, calendar):
+        opened.writes("monday?")
+        opened.writes("9 please")
+    assert opened.world.channel.texts == ["9 or 11?", "Booked for Monday at 9."]
+    assert opened.heard[1].entries[-1] == ("tool", "[9, 11]")
+    assert opened.heard[3].entries[-1] == ("tool", "booked for 2026-03-02 at 9:00")
+    assert [one.path for one in calendar.received] == ["/free", "/bookings"]
+    sent = json.loads(calendar.received[1].body)
+    assert (sent["day"], sent["hour"]) == ("2026-03-02", 9)
+    assert calendar.received[1].headers["idempotency-key"] == sent["reference"]
+
+
+def test_an_appointment_is_booked_once_although_its_reply_was_outdated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message comes while the model is at work: the turn is generated again, the booking is not made again."""
+    spoken = (Spoken(calls=(BOOK,)), DONE, Spoken(calls=(BOOK,)), Spoken(("Booked at 9. Yes, we have parking.",)))
+    with practice(monkeypatch, [CREATED], *spoken) as (opened, calendar):
+        late = ["is there parking?"]
+        opened.world.bot.meanwhile = lambda: late and opened.world.write("m-late", late.pop())
+        opened.writes("monday at 9 please")
+    assert opened.world.channel.texts == ["Booked at 9. Yes, we have parking."]
+    assert opened.world.seen.count("superseded") == 1
+    assert [one.path for one in calendar.received] == ["/bookings"]
+    assert [entry for entry in opened.heard[3].entries if entry[0] == "tool"] == [
+        ("tool", "booked for 2026-03-02 at 9:00")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("found", "paths"),
+    [
+        (Say(200, b"{}"), ["/bookings", "/bookings/find"]),
+        (Say(404, b"{}"), ["/bookings", "/bookings/find", "/bookings"]),
+    ],
+)
+def test_a_booking_in_doubt_is_looked_up_and_made_only_if_it_was_not(
+    monkeypatch: pytest.MonkeyPatch, found: Say, paths: list[str]
+) -> None:
+    """The calendar's connection ends without an answer."""
+    spoken = (Spoken(calls=(BOOK,)), Spoken(calls=(BOOK,)), DONE)
+    with practice(monkeypatch, [Say(cut="after request"), found, CREATED], *spoken) as (opened, calendar):
+        opened.writes("monday at 9 please")
+    assert opened.world.channel.texts == ["Booked for Monday at 9."]
+    assert [one.path for one in calendar.received] == paths
+    references = {json.loads(one.body)["reference"] for one in calendar.received}
+    assert len(references) == 1
+
+
+def test_an_hour_that_was_taken_meanwhile_is_told_to_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    spoken = (Spoken(calls=(BOOK,)), Spoken(("9 is gone. 11?",)))
+    with practice(monkeypatch, [Say(409, b"{}")], *spoken) as (opened, _):
+        opened.writes("monday at 9 please")
+    assert opened.world.channel.texts == ["9 is gone. 11?"]
+    assert "is taken; offer another hour" in opened.heard[1].entries[-1][1]
+
+
+def test_a_local_model_opens_with_its_line_and_remembers(monkeypatch: pytest.MonkeyPatch) -> None:
+    spoken = (Spoken(("Hé", "llo 👋")), Spoken(("Bye.",)))
+    with shop("local_model", "openai_compatible", monkeypatch, *spoken, path="/v1") as chat:
+        chat.writes("hi")
+        chat.writes("bye")
+    assert chat.world.channel.texts == ["You are talking to a machine.", "Héllo 👋", "Bye."]
+    assert chat.heard[1].entries == (
+        ("user", "hi"),
+        ("assistant", "You are talking to a machine.\n\nHéllo 👋"),
+        ("user", "bye"),
+    )
+
+
+@pytest.mark.parametrize("trouble", ["cut off", "without an end"])
+def test_a_local_model_that_breaks_off_is_asked_again(monkeypatch: pytest.MonkeyPatch, trouble: str) -> None:
+    with shop("local_model", "openai_compatible", monkeypatch, Spoken(("Hello.",)), path="/v1") as chat:
+        whole = chat.speaker.body(Spoken(("Hello.",), ended="never"))
+        bad = Say(
+            200,
+            headers={"Content-Type": chat.speaker.content_type},
+            chunks=(whole[:90],) if trouble == "cut off" else (whole,),
+            cut="in answer" if trouble == "cut off" else "no",
+        )
+        chat.model.answers.insert(0, bad)
+        chat.writes("hi")
+    assert chat.world.channel.texts == ["You are talking to a machine.", "Hello."]
+    assert len(chat.model.received) == 2
+
+
+def test_every_example_is_tested_here() -> None:
+    examples = {path.stem for path in (ROOT / "examples").glob("*.py")}
+    assert examples == {"questions", "lead_capture", "appointments", "local_model"}
