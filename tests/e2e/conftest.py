@@ -57,9 +57,9 @@ def receiver() -> Iterator[Receiver]:
         yield Receiver(loopback)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def running_emulator() -> Iterator[emulator.Emulator]:
-    """An emulator of our own: its functions are killed and its queues are emptied."""
+    """An emulator of the module's own: its functions are killed and its queues are emptied."""
     with emulator.running() as running:
         yield running
 

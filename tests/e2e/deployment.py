@@ -159,14 +159,14 @@ class Deployment:
         return run(self.store.read(conversation_id(chat)))
 
     def waiting(self, output: str = "WakeUpQueueUrl") -> int:
-        """Count what a queue holds: visible, delayed and being handled."""
+        """Count what is on its way: visible or delayed.
+
+        Not what is being handled, or was by a generator that was killed or refused for its number: that comes back
+        after the visibility time-out alone, and the row says whether anybody works on it.
+        """
         found = self.queues.get_queue_attributes(
             QueueUrl=self.outputs[output],
-            AttributeNames=[
-                "ApproximateNumberOfMessages",
-                "ApproximateNumberOfMessagesDelayed",
-                "ApproximateNumberOfMessagesNotVisible",
-            ],
+            AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed"],
         )
         return sum(int(number) for number in found["Attributes"].values())
 
@@ -223,7 +223,28 @@ def deploy(
     deployed.functions.put_function_concurrency(
         FunctionName=deployed.outputs["GenerateFunctionName"], ReservedConcurrentExecutions=GENERATORS
     )
+    allow_schedules(deployed)
     return deployed
+
+
+def allow_schedules(deployed: Deployment) -> None:
+    """Allow what the template allows for its own schedule group for the group `default` too.
+
+    The emulator checks `CreateSchedule` against that group whichever is asked for.
+    """
+    statement = {
+        "Effect": "Allow",
+        "Action": "scheduler:CreateSchedule",
+        "Resource": f"arn:aws:scheduler:{REGION}:*:schedule/default/rj-*",
+    }
+    for output in ("IngestFunctionName", "GenerateFunctionName"):
+        name = deployed.outputs[output]
+        role = deployed.functions.get_function_configuration(FunctionName=name)["Role"]
+        deployed.client("iam").put_role_policy(
+            RoleName=role.rpartition("/")[2],
+            PolicyName="schedules-of-the-emulator",
+            PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [statement]}),
+        )
 
 
 def processes_of(emulator: Emulator, function_name: str) -> list[int]:

@@ -93,6 +93,7 @@ def spawn(port: int, folder: Path) -> Emulator:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTHON"))} | {
         "BIND_HOST": "127.0.0.1",
         "GATEWAY_PORT": str(port),
+        "AUTH": "true",  # the deployed functions may do what their roles in the template allow, and no more
         "LAMBDA_EXECUTOR": "local",
         "MINISTACK_REGION": REGION,
         "S3_DATA_DIR": str(folder / "s3"),

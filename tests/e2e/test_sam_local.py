@@ -129,8 +129,8 @@ def started_api(port: int) -> Iterator[None]:
         try:
             yield
         finally:
-            os.killpg(process.pid, signal.SIGINT)
-            process.wait(30)
+            # not SIGINT: whoever was started in the background of a shell ignores it
+            os.killpg(process.pid, signal.SIGTERM)
 
 
 def test_start_api_takes_a_real_webhook(desk: str) -> None:
