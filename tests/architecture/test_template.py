@@ -12,7 +12,7 @@ from rejoinder.observe.powertools import NAMESPACE
 from rejoinder.protocol.timing import BOUNDS, DAY_MS, LONGEST_WAKE_UP_MS, Timing
 from rejoinder.settings import CHOICES, NUMBERS, PLACES, TEXTS, Function, Settings, env_name, names
 from rejoinder.stores.dynamodb.schema import TTL_ATTRIBUTE, table_definition
-from stack import ROOT, default_environment, functions, resources, statements, template
+from stack import BOT_POLICY, ROOT, default_environment, functions, resources, statements, template
 
 FUNCTIONS: tuple[Function, ...] = ("ingest", "generate", "sweep")
 PARAMETERS = template()["Parameters"]
@@ -47,6 +47,11 @@ def test_the_functions_are_those_of_the_folder() -> None:
 
 def test_the_user_s_bot_is_a_layer_of_the_generator_alone() -> None:
     assert [folder for folder in FUNCTIONS if {"Ref": "BotLayer"} in functions()[folder]["Layers"]] == ["generate"]
+
+
+def test_what_the_bot_is_allowed_beside_is_the_generator_s_alone_and_nothing_by_default() -> None:
+    assert [folder for folder in FUNCTIONS if BOT_POLICY in functions()[folder]["Policies"]] == ["generate"]
+    assert PARAMETERS["BotPolicyArn"]["Default"] == ""
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -212,21 +217,33 @@ def test_each_alarm_watches_a_metric_that_there_is() -> None:
     assert sorted(entry["Ref"] for entry in watched) == ["GenerateFunction", "IngestFunction", "SweepFunction"]
 
 
-def test_the_whatsapp_topic_adds_itself_its_numbers_and_a_place_for_what_is_not_taken() -> None:
-    """By one parameter: without it none of this is there. Only that topic may invoke ingest as SNS."""
-    mine = {name: entry for name, entry in template()["Resources"].items() if name.startswith("WhatsApp")}
-    assert {entry["Condition"] for entry in mine.values()} == {"HasWhatsAppTopic"}
-    permission = mine["WhatsAppPermission"]["Properties"]
-    assert (permission["Principal"], permission["SourceArn"]) == ("sns.amazonaws.com", {"Ref": "WhatsAppTopicArn"})
-    assert mine["WhatsAppSubscription"]["Properties"]["TopicArn"] == permission["SourceArn"]
-    (sending,) = mine["WhatsAppSendPolicy"]["Properties"]["PolicyDocument"]["Statement"]
-    assert sending["Action"] == "social-messaging:SendWhatsAppMessage"
-    assert sending["Resource"] == {"Ref": "WhatsAppNumberArns"}
-    invocations = mine["WhatsAppInvocations"]["Properties"]
-    kept = {"Fn::GetAtt": ["WhatsAppUntakenQueue", "Arn"]}
-    assert invocations["FunctionName"] == permission["FunctionName"] == {"Ref": "IngestFunction"}
+@pytest.mark.parametrize(
+    ("prefix", "action"), [("WhatsApp", "social-messaging:SendWhatsAppMessage"), ("Sms", "sms-voice:SendTextMessage")]
+)
+def test_a_topic_adds_itself_and_what_is_answered_from(prefix: str, action: str) -> None:
+    """By one parameter each: without it none of this is there. Only that topic may invoke ingest as SNS."""
+    mine = {name: entry for name, entry in template()["Resources"].items() if name.startswith(prefix)}
+    assert {entry["Condition"] for entry in mine.values()} == {f"Has{prefix}Topic"}
+    permission = mine[f"{prefix}Permission"]["Properties"]
+    assert (permission["Principal"], permission["SourceArn"]) == ("sns.amazonaws.com", {"Ref": f"{prefix}TopicArn"})
+    assert permission["FunctionName"] == {"Ref": "IngestFunction"}
+    assert mine[f"{prefix}Subscription"]["Properties"]["TopicArn"] == permission["SourceArn"]
+    (sending,) = mine[f"{prefix}SendPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    assert (sending["Action"], sending["Resource"]) == (action, {"Ref": f"{prefix}NumberArns"})
+
+
+def test_what_is_not_taken_of_any_topic_is_kept() -> None:
+    assert template()["Conditions"]["HasTopic"] == {
+        "Fn::Or": [{"Condition": "HasWhatsAppTopic"}, {"Condition": "HasSmsTopic"}]
+    }
+    found = template()["Resources"]
+    names = ("TopicInvocations", "UntakenQueue", "UntakenPolicy", "UntakenAlarm")
+    assert {found[name]["Condition"] for name in names} == {"HasTopic"}
+    invocations = found["TopicInvocations"]["Properties"]
+    kept = {"Fn::GetAtt": ["UntakenQueue", "Arn"]}
+    assert invocations["FunctionName"] == {"Ref": "IngestFunction"}
     assert invocations["DestinationConfig"] == {"OnFailure": {"Destination": kept}}
-    (keeping,) = mine["WhatsAppKeepPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    (keeping,) = found["UntakenPolicy"]["Properties"]["PolicyDocument"]["Statement"]
     assert (keeping["Action"], keeping["Resource"]) == ("sqs:SendMessage", kept)
 
 

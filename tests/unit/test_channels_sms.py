@@ -15,6 +15,9 @@ GSM = (
 
 TWO_SEPTETS = "\f^{}\\[~]|€"
 
+STOPS = ["STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT", "REVOKE", "OPTOUT"]
+AWS_STOPS = ["ARRET", "CANCEL", "END", "OPT-OUT", "OPTOUT", "QUIT", "REMOVE", "STOP", "TD", "UNSUBSCRIBE"]
+
 NOT_GSM = "ç’“—…👍ש\u00a0`"
 
 
