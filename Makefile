@@ -32,7 +32,7 @@ test: setup ## Run every test that needs neither Docker nor a browser
 check: setup ## Lint, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy layers/rejoinder/rejoinder functions tests
+	$(BIN)/mypy layers/rejoinder/rejoinder functions examples tests
 	$(BIN)/lint-imports --no-logo
 
 format: setup ## Format, and fix what a machine can
@@ -72,6 +72,7 @@ stop-emulator: setup ## End the emulator that `make invoke` or `make start-api` 
 
 docs: setup ## Write the generated parts of docs/
 	$(BIN)/python docs/transition_table.py
+	$(BIN)/python docs/prompting_examples.py
 
 clean: ## Remove everything that was made here
 	rm -rf $(VENV) $(SAM_VENV) $(EMULATOR_VENV) .aws-sam .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -86,9 +86,15 @@ def _reference(name: str) -> str:
     return name
 
 
+BOT_POLICY = {"Fn::If": ["HasBotPolicy", {"Ref": "BotPolicyArn"}, {"Ref": "AWS::NoValue"}]}
+"""What the user's own bot is allowed, beside what the code needs."""
+
+
 def statements(folder: str) -> Iterator[Tree]:
     """The policy statements of a function, actions and resources as lists."""
     for policy in functions()[folder]["Policies"]:
+        if policy == BOT_POLICY:
+            continue
         assert isinstance(policy, Mapping), f"{folder}: a managed policy or a SAM policy template is wider than needed"
         for statement in policy["Statement"]:
             yield statement | {name: _listed(statement[name]) for name in ("Action", "Resource")}

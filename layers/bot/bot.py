@@ -3,11 +3,13 @@
 `BOT=bot:reply` names the function below: the generator loads it from its own layer, and `make dev` from this file.
 This one collects a phone number and an e-mail address, which people like to send in two messages seconds apart.
 
-To let a model answer instead (any server with OpenAI's chat completions):
+To let a model answer instead (any server with OpenAI's chat completions; Anthropic's API and Amazon Bedrock likewise):
 
     from rejoinder.bots import openai_compatible
 
     reply = openai_compatible.bot("http://127.0.0.1:11434/v1", "llama3.2", system="You answer for a small bakery.")
+
+`docs/models.md` has tools, commands and what is done when a model does not answer; `examples/` has whole bots.
 """
 
 import re
@@ -27,7 +29,8 @@ def reply(turn: Turn) -> str | None:
 
     Returns:
         A text, a `rejoinder.Reply` of several parts, or None to say nothing. It may also be an `async def`. Whatever
-        it raises is tried again, and after a few times the fallback reply is sent.
+        it raises is tried again, and after a few times the fallback reply is sent (at once for a
+        `rejoinder.Permanent`).
     """
     for name, pattern in (("e-mail", EMAIL), ("phone", PHONE)):
         if found := pattern.search(turn.text):

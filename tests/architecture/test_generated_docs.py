@@ -16,6 +16,12 @@ def test_the_table_of_transitions_is_fresh() -> None:
     assert script["written"](page) == page, "run `make docs`"
 
 
+def test_what_the_model_sees_is_what_the_page_shows() -> None:
+    script = runpy.run_path(str(ROOT / "docs" / "prompting_examples.py"))
+    page = (ROOT / "docs" / "prompting.md").read_text()
+    assert script["written"](page) == page, "run `make docs`"
+
+
 def test_every_transition_is_in_the_table() -> None:
     page = (ROOT / "docs" / "protocol.md").read_text()
     for name in ("record", "claim", "resume", "commit", "commit_partial", "finish", "release_refused"):
