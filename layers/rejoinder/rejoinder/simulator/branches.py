@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from rejoinder.protocol.identity import message_id
 from rejoinder.simulator.bound import FAULTS, Bound
-from rejoinder.simulator.checkers import Broken, accepted_means_recorded, answered_in_time, at_rest, longest_wait_ms
+from rejoinder.simulator.checkers import Broken, accepted_means_recorded, answered_in_time, at_rest, ends_well, longest_wait_ms
 from rejoinder.simulator.moves import Moves
 from rejoinder.simulator.shifting import NOW_MS
 from rejoinder.simulator.stage import Stage
@@ -28,6 +28,7 @@ from rejoinder.simulator.words import answer_in_words, wake_up_in_words
     LATE,
     STALLS,
 ) = range(len(FAULTS))
+AT_A_CALL = (CRASHES, LOST, REPEATS, THROTTLES)
 
 
 class State(NamedTuple):
@@ -68,7 +69,7 @@ class Branches:
     describe: bool = False
 
     def __post_init__(self) -> None:
-        self.wait_ms = longest_wait_ms(self.stage.timing, sum(self.bound.faults))
+        self.wait_ms = longest_wait_ms(self.bound.timing, sum(self.bound.faults))
         self.moves = Moves(self.bound, self.stage, self.wait_ms + 1)
 
     def beginning(self) -> State:
@@ -83,6 +84,18 @@ class Branches:
         """
         if not state.running and not state.armed and not state.delayed:
             self.check_rest(state)
+        for said, after in self.choices(state):
+            yield self.until_a_choice(said, after)
+
+    def until_a_choice(self, said: str, state: State) -> tuple[str, State]:
+        """Go on while there is but one thing that can happen: such states are passed through, and not kept."""
+        while (first := self.moves.first(state.running)) is not None and not any(state.left[f] for f in AT_A_CALL):
+            ((more, state),) = self.acts(state, first)
+            said = f"{said}; {more}" if self.describe else said
+        return said, state
+
+    def choices(self, state: State) -> Iterator[tuple[str, State]]:
+        """Yield each single thing that can happen."""
         first = self.moves.first(state.running)
         if first is not None:
             yield from self.acts(state, first)
@@ -149,7 +162,8 @@ class Branches:
                 yield said, self.answered(after, number, answer)
                 if moves.writes(call):
                     if state.left[LOST]:
-                        yield said + " (answer lost)", with_running(spent(after, LOST), number)
+                        self.check_repeat(after, moves.call_of[number], said)
+                        yield said + " (answer lost)", with_running(spent(after, LOST), moves.unheard(number))
                     if state.left[REPEATS]:
                         copied = spent(after, REPEATS)
                         delayed = tuple(sorted((*copied.delayed, moves.call_of[number])))
@@ -181,6 +195,13 @@ class Branches:
                 yield from self.channel(state, rest, number)
             case other:
                 raise AssertionError(f"no rule for a call on {other}")
+
+    def check_repeat(self, state: State, call: int, said: str) -> None:
+        """A write whose answer was lost is recognised when it comes again."""
+        broken = self.moves.recognised(state.row, state.items, state.ledger, call)
+        if broken is not None:
+            self.moves.last_said = said + " (answer lost), and again"
+            raise BrokenAt(broken)
 
     def bot(self, state: State, rest: State, number: int) -> Iterator[tuple[str, State]]:
         """The bot answers, fails, or is still running at the time until which its caller waits."""
@@ -233,6 +254,10 @@ class Branches:
         program = moves.programs[following]
         if program.call is not None:
             return with_running(state, following)
+        broken = ends_well(program.failure)
+        if broken is not None:
+            moves.last_said += f"; {program.beginning.owner or 'ingest'} fails"
+            raise BrokenAt(broken)
         if isinstance(program.beginning.argument, tuple):
             return self.webhook_ended(state, following)
         state = state._replace(ledger=moves.settled_ledger(state))
@@ -315,7 +340,7 @@ class Branches:
         overdue = len(dues) < len(state.armed)
         target = min((*dues, *waits), default=None)
         ends_at_ms = min((moves.ends_at_ms(number, state.row) for number in state.running), default=None)
-        stalls = any(moves.programs[number].call.port != "work" for number in state.running)  # type: ignore[union-attr]
+        stalls = moves.stalls(state)
         if target is not None and (not overdue or state.left[LATE]) and (not stalls or state.left[STALLS]):
             onward = spent(state, LATE) if overdue else state
             onward = spent(onward, STALLS) if stalls else onward

@@ -11,6 +11,7 @@ once for each combination that it has not seen. States are recognised by a 64-bi
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -120,12 +121,9 @@ class Explorer:
         for key in reversed(trail[:-1]):
             said, state = next((said, s) for said, s in self.branches.following(state) if hash(s) == key)
             lines += self.told(len(lines), said, state)
-        try:
-            for said, _ in self.branches.following(state):
-                last_said = said
-        except BrokenAt:
-            last_said = self.branches.moves.last_said
-        lines.append(f"then    {last_said}: {broken.checker}")
+        with suppress(BrokenAt):
+            deque(self.branches.following(state), maxlen=0)
+        lines.append(f"then    {self.branches.moves.last_said}: {broken.checker}")
         return tuple(lines)
 
     def told(self, number: int, said: str, state: State) -> list[str]:

@@ -3,8 +3,8 @@
 That is: the same instruction in each frame of the chain of awaits, the same values on the interpreter's stack, and the
 same locals, as far as they are still read. `gc.get_referents` sees all of a suspended frame, unnamed temporaries
 included; the bytecode tells which locals are live. Of the times inside rows and wake-ups that a use case holds on to,
-only those count that it can still act on. `Moves(audit=True)` checks all this: every two use cases that were taken for
-the same are given the same answers, and must go on alike.
+only those count that it can still act on. An audited exploration (`Moves.audit`) checks all this: use cases that were
+taken for the same are given the same answers, and must go on alike.
 """
 
 import dis
@@ -136,6 +136,8 @@ def frozen(value: Any) -> Any:
         return value
     if isinstance(value, _CONSTANT):
         return getattr(value, "__qualname__", type(value).__name__)
+    if isinstance(value, tuple) and value and all(isinstance(part, Message) for part in value):
+        return in_order(value)
     if isinstance(value, tuple | list):
         return type(value).__name__, tuple(frozen(part) for part in value)
     if isinstance(value, dict):
@@ -180,8 +182,7 @@ def _frozen_dataclass(value: Any) -> Any:
         case Turn():
             return "Turn", in_order(value.messages), value.overflowed, frozen(value.state)
         case Call(port="wake_ups"):
-            # what is armed counts with its times: it is about to be
-            return "Call", value.method, value.args
+            return "Call", value.method, frozen(value.args), max(value.args[0].due_at_ms, NOW_MS)
         case Call(port="work"):
             return "Call", value.method, max(value.args[0], NOW_MS) if value.args else None, value.about
         case Call(port="store") if value.method in _KEEPS_EXPIRY_ONLY:

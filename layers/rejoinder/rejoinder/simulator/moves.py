@@ -15,7 +15,7 @@ from rejoinder.protocol.wakeups import WakeUp
 from rejoinder.run import run
 from rejoinder.simulator import shifting
 from rejoinder.simulator.bound import Bound
-from rejoinder.simulator.checkers import Broken, check_step
+from rejoinder.simulator.checkers import Broken, check_step, own_writes_are_recognised
 from rejoinder.simulator.ledger import Ledger, Step
 from rejoinder.simulator.owners import OWNERS, owners_in
 from rejoinder.simulator.program import CONVERSATION, Beginning, Entry, Program, build
@@ -59,6 +59,7 @@ class Moves:
 
     Attributes:
         oldest_ms: messages that wait for longer look alike.
+        twins: of each invocation, the last other log that came to the same; kept where the run is `audited`.
         last_answer: the number of the answer that the last performed call gave.
         last_said: the last thing that happened, in words.
     """
@@ -80,6 +81,8 @@ class Moves:
     rested: set[tuple[int, int, int]] = field(default_factory=set)
     memo: dict[Any, Any] = field(default_factory=dict)
     performed: dict[Any, Any] = field(default_factory=dict)
+    twins: dict[int, tuple[Beginning, tuple[Entry, ...]]] = field(default_factory=dict)
+    audited: bool = False
     last_answer: int = 0
     last_said: str = ""
     conversation_id: str = CONVERSATION
@@ -131,7 +134,30 @@ class Moves:
             fault = value if isinstance(value, Fault) else None
             entry = Entry(NOW_MS, None if fault else value, fault, to)
             found = self.performed[key] = self._built(program.beginning, (*program.log, entry))
+            if number in self.twins:
+                self.audit(*self.twins[number], entry, int(found))
         return int(found)
+
+    def audit(self, beginning: Beginning, log: tuple[Entry, ...], entry: Entry, number: int) -> None:
+        """Give the same answer to an invocation that was taken for another one: it must go on alike.
+
+        Raises:
+            AssertionError: it does not; `frames` merges what it must not.
+        """
+        twin = build(self.stage, beginning, (*log, entry), self._local, self.bound.deadline_ms)
+        assert self.numbers.get(twin.key) == number, f"{twin.key} was taken for {self.programs[number].key}"
+
+    def unheard(self, number: int) -> int:
+        """The invocation that has not heard of its call's answer, and whose SDK will make the call again in a while."""
+        key = ("unheard", self.programs[number].key)
+        found = self.numbers.get(key)
+        if found is None:
+            found = self.numbers[key] = len(self.programs)
+            self.programs.append(self.programs[number])
+            self.call_of.append(self.call_of[number])
+            self.goes_first.append(False)
+            self.mentioned.append(self.mentioned[number])
+        return found
 
     def moved_program(self, number: int, by_ms: int) -> int:
         """The invocation as it looks when time has passed."""
@@ -150,6 +176,8 @@ class Moves:
             self.call_of.append(-1 if program.call is None else self.calls.number(program.call))
             self.goes_first.append(program.call is not None and self._goes_first(program.call, program.log[-1].to))
             self.mentioned.append(owners_in(program.log) | {beginning.owner})
+        elif self.audited and log != self.programs[number].log:
+            self.twins[number] = beginning, program.log
         return number
 
     def _local(self, call: Call) -> Entry | None:
@@ -199,6 +227,21 @@ class Moves:
                 return not self.bound.stalls
         return False
 
+    def stalls(self, state: "State") -> bool:
+        """Whether somebody would stall if time passed now: an ingest, or a holder who does not wait for its bot.
+
+        Whose lease has run out has stalled already.
+        """
+        return any(
+            self.calls[self.call_of[number]].port != "work"
+            and (isinstance(self.programs[number].beginning.argument, tuple) or self._holds(number, state.row))
+            for number in state.running
+        )
+
+    def _holds(self, number: int, row: int) -> bool:
+        held = self.rows[row]
+        return held.lease_owner == self.programs[number].beginning.owner and held.held_at(NOW_MS)
+
     def waits_until(self, number: int) -> int:
         """Until when an invocation waits for its bot; 0 where it does not."""
         call = self.programs[number].call
@@ -206,12 +249,11 @@ class Moves:
 
     def ends_at_ms(self, number: int, row: int) -> int:
         """When an invocation is killed by its function's time-out, or its lease expires: without a fault, not later."""
-        program, timing = self.programs[number], self.stage.timing
+        program = self.programs[number]
         if isinstance(program.beginning.argument, tuple):
-            return program.started_at_ms + timing.ingest_timeout_ms
-        held = self.rows[row]
-        if held.lease_owner == program.beginning.owner and held.lease_expires_at_ms is not None:
-            return held.lease_expires_at_ms
+            return program.started_at_ms + self.stage.timing.ingest_timeout_ms
+        if self._holds(number, row):
+            return self.rows[row].lease_expires_at_ms or 0
         return (
             NOW_MS + shifting.FAR_MS
         )  # for who is outdated, the function's time-out; from now on, which only adds cases
@@ -261,8 +303,7 @@ class Moves:
         key = item_key(call)
         item_before, item_after = (None, None) if key is None else (dict(had).get(key), dict(has).get(key))
         step = Step("", call, answer, before, now, item_before, item_after)
-        timing = self.stage.timing
-        broken = check_step(step, entered, timing, hold=self.bound.in_doubt == "hold")
+        broken = check_step(step, entered, self.bound.timing)
         after = (
             self.rows.number(now),
             self.items.number(has),
@@ -270,6 +311,12 @@ class Moves:
             broken,
         )
         return after, self.answers.number(answer)
+
+    def recognised(self, row: int, items: int, ledger: int, call: int) -> Broken | None:
+        """Whether a write that was just applied is recognised when it is repeated at once."""
+        first = self.answers[self.last_answer]
+        *_, broken = self.perform(row, items, ledger, call)
+        return broken or own_writes_are_recognised(self.calls[call].method, first, self.answers[self.last_answer])
 
     def _stored(self, row: Row, items: Items, call: Call) -> tuple[Row, Items, Any]:
         store = MemoryStore(self.stage.timing, {CONVERSATION: row}, dict(items))
@@ -386,7 +433,7 @@ def item_key(call: Call) -> tuple[str, str] | None:
     """The item that a store call writes, where a checker looks at it."""
     match call.method:
         case "put_state":
-            return CONVERSATION, "STATE"
+            return call.args[0], "STATE"
         case "put_turn":
-            return CONVERSATION, f"TURN#{call.args[1].answered:012d}"
+            return call.args[0], f"TURN#{call.args[1].answered:012d}"
     return None

@@ -101,7 +101,7 @@ def build(
                     break
                 entries.append(Entry(entry.now_ms, at_once.value, at_once.fault, program.call.method))
         program.key = (
-            type(beginning.argument),
+            frozen(beginning.argument),  # it comes again if this crashes
             beginning.owner,
             state_of(use_case),
             frozen(program.call),
@@ -109,10 +109,10 @@ def build(
         )
     except StopIteration as end:
         program.call, program.result = None, end.value
-        program.key = ("ended", beginning, end.value)
-    except Fault as failure:
+        program.key = ("ended", frozen(beginning.argument), beginning.owner, end.value)
+    except Exception as failure:  # noqa: BLE001  # whatever it raised is the invocation's failure
         program.call, program.failure = None, failure
-        program.key = ("failed", beginning, str(failure))
+        program.key = ("failed", frozen(beginning.argument), beginning.owner, repr(failure))
     finally:
         use_case.close()
     program.log = tuple(entries)

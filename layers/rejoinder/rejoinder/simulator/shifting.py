@@ -54,7 +54,7 @@ def shifted(value: Any, by_ms: int) -> Any:
     changes: dict[str, Any] = {}
     for name, instant in _fields_of(type(value)):
         old = getattr(value, name)
-        if old is None:
+        if old is None or (instant and not old):  # 0 stands for never
             continue
         new = old + by_ms if instant else shifted(old, by_ms)
         if new is not old:

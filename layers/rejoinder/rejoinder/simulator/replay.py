@@ -1,0 +1,66 @@
+"""`python -m rejoinder.simulator.replay SEED ...`: play a random run again, and tell what happened.
+
+A failing run prints this command, made as small as it can be. Without a failure it counts what was played.
+"""
+
+import argparse
+import sys
+
+from rejoinder.simulator.plan import Plan
+from rejoinder.simulator.runs import BrokenRun, Run
+from rejoinder.simulator.shrink import history, shrunk
+
+
+_DEFAULT = Plan(seed=0)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Play the run that the command line names. Answers with 1 where a promise is broken."""
+    wanted = parser().parse_args(arguments)
+    plan = Plan(
+        wanted.seed,
+        wanted.conversations,
+        wanted.minutes,
+        wanted.faults_in_10k,
+        wanted.skew_ms,
+        wanted.sweeps,
+        only=None if wanted.only is None else frozenset(int(one) for one in wanted.only.split(",")),
+        without=frozenset((int(a), int(b)) for a, b in (one.split(":") for one in listed(wanted.without))),
+        spared=frozenset((int(a), int(b), int(c)) for a, b, c in (one.split(":") for one in listed(wanted.spared))),
+    )
+    run = Run(plan)
+    try:
+        run.play()
+    except BrokenRun as broken:
+        smallest = broken if plan.without or plan.spared else shrunk(broken)
+        sys.stdout.write("\n".join([*history(smallest.plan), str(smallest), ""]))
+        return 1
+    if plan.only is not None:
+        sys.stdout.write("\n".join([*history(plan), ""]))
+    faults = ", ".join(f"{number} {fault.value}" for fault, number in sorted(run.faults.items()))
+    sys.stdout.write(f"nothing broken: {run.recorded} messages recorded, {run.calls} calls; {faults}\n")
+    return 0
+
+
+def listed(words: str | None) -> list[str]:
+    """Split a comma-separated list, which may be absent."""
+    return words.split(",") if words else []
+
+
+def parser() -> argparse.ArgumentParser:
+    """Read the words of a `Plan`."""
+    told = argparse.ArgumentParser(prog="python -m rejoinder.simulator.replay", description=__doc__)
+    told.add_argument("seed", type=int, help="every choice follows from it")
+    told.add_argument("--conversations", type=int, default=_DEFAULT.conversations, help="how many people write")
+    told.add_argument("--minutes", type=int, default=_DEFAULT.minutes, help="for how long, in virtual time")
+    told.add_argument("--faults-in-10k", type=int, default=_DEFAULT.faults_in_10k, help="of 10,000 calls")
+    told.add_argument("--skew-ms", type=int, default=_DEFAULT.skew_ms, help="how far clocks may be off")
+    told.add_argument("--sweeps", action="store_true", help="let the sweep run each five minutes")
+    told.add_argument("--only", help="conversations, as 17 or 3,17; their history is told")
+    told.add_argument("--without", help="messages that are left out, as 17:3,17:4")
+    told.add_argument("--spared", help="faults that do not happen, as 17:12:3 (conversation, invocation, call)")
+    return told
+
+
+if __name__ == "__main__":
+    sys.exit(main())
