@@ -327,6 +327,7 @@ def test_an_edit_where_nobody_is_mentioned_is_ignored_as_its_message_was() -> No
         {"ts": "yesterday"},
         {"ts": ...},
         {"user": ...},
+        {"user": ["U0SYN0001"]},
         {"channel": ...},
         {"channel": "D0/../x"},
         {"thread_ts": 1789999000.1},

@@ -10,6 +10,7 @@ Sources: Slack developer docs, "The Events API", "message event", "app_mention e
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 from rejoinder.channels import reading
@@ -84,7 +85,7 @@ class SlackReader:
         """
         match content.get("type"):
             case "event_callback":
-                return [_kept(lambda: self._event(content))]
+                return [_kept(partial(self._event, content))]
             case "app_rate_limited":
                 return [Rejected("Slack holds events back: there were more than 30,000 in an hour (app_rate_limited)")]
             case str() as other:
@@ -107,7 +108,7 @@ class SlackReader:
             actions = reading.objects_field(payload, "actions")[:MAX_PRESSES]
         except Malformed as fault:
             return [Rejected(str(fault))]
-        return [_kept(lambda action=action: self._press(payload, action)) for action in actions] or [
+        return [_kept(partial(self._press, payload, action)) for action in actions] or [
             Ignored("an interaction without an action")
         ]
 
@@ -140,7 +141,7 @@ class SlackReader:
         subtype = reading.text_field(message, "subtype", max_bytes=64)
         if subtype not in SUBTYPES:
             return Ignored(f"a message of subtype {subtype!r}")
-        if message.get("bot_id") is not None or message.get("user") in {*own, SLACKBOT}:
+        if message.get("bot_id") is not None or message.get("user") in (*own, SLACKBOT):
             return Ignored("from a bot")
         ts = _ts(message, "ts")
         direct = reading.text_field(event, "channel_type", max_bytes=64) in DIRECT
