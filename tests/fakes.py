@@ -10,6 +10,7 @@ from rejoinder.ports import (
     BotFailed,
     Event,
     Inbound,
+    Outdated,
     Outside,
     Permanent,
     Policy,
@@ -138,13 +139,13 @@ class OneAccount:
 class Work:
     """A bot's answer, ready after some time on the manual clock; meanwhile the test's world goes on."""
 
-    result: Replied | BotFailed
+    result: Replied | BotFailed | Outdated
     ready_at_ms: int
     clock: ManualClock
     meanwhile: Callable[[], object]
     cancelled: bool = False
 
-    async def wait(self, until_ms: int) -> Replied | BotFailed | None:
+    async def wait(self, until_ms: int) -> Replied | BotFailed | Outdated | None:
         self.meanwhile()
         if self.ready_at_ms <= until_ms:
             self.clock.ms = max(self.clock.ms, self.ready_at_ms)
@@ -165,7 +166,7 @@ class FakeBot:
     """Answers by a function; takes `takes_ms`; `meanwhile` runs while it is at work."""
 
     clock: ManualClock
-    answer: Callable[[Turn], Replied | BotFailed] = lambda turn: Replied(Reply((Text(f"re: {turn.text}"),)))
+    answer: Callable[[Turn], Replied | BotFailed | Outdated] = lambda turn: Replied(Reply((Text(f"re: {turn.text}"),)))
     takes_ms: int = 0
     meanwhile: Callable[[], object] = nothing
     turns: list[Turn] = field(default_factory=list)

@@ -19,6 +19,7 @@ from rejoinder.ports import (
     Buttons,
     File,
     Image,
+    Outdated,
     Permanent,
     Raw,
     Replied,
@@ -27,7 +28,7 @@ from rejoinder.ports import (
     Transient,
     Turn,
 )
-from rejoinder.protocol.conversation import Message, Row, TurnRecord
+from rejoinder.protocol.conversation import Message, TurnRecord
 from rejoinder.protocol.identity import message_id
 from rejoinder.run import run
 
@@ -70,13 +71,9 @@ def turn(**changes: Any) -> Turn:
     return replace(Turn("webhook:shop:c-1", (message("1"), message("2")), deadline_ms=NOW_MS + 60_000), **changes)
 
 
-def no_row(conversation_id: str) -> Row:
-    raise AssertionError(f"{conversation_id} was read although nobody asked")
-
-
-def result_of(function: BotFunction, given: Turn | None = None) -> Replied | BotFailed | None:
+def result_of(function: BotFunction, given: Turn | None = None) -> Replied | BotFailed | Outdated | None:
     """Run it as the use case does; the wait ends when the thread is done."""
-    work = run(FunctionBot(function, no_row, Clock()).start(given or turn()))
+    work = run(FunctionBot(function, Clock()).start(given or turn()))
     return run(work.wait(NOW_MS + 60_000))
 
 
@@ -169,7 +166,7 @@ def test_a_permanent_fault_is_final_and_no_other_exception_is() -> None:
 
 def test_a_secret_is_read_by_its_reference() -> None:
     """And where nobody gave a way to read one, the reason names the reference and the fix."""
-    given = FunctionBot(lambda turn: turn.secret("ssm:/key"), no_row, Clock(), secret={"ssm:/key": "sk-1"}.__getitem__)
+    given = FunctionBot(lambda turn: turn.secret("ssm:/key"), Clock(), secret={"ssm:/key": "sk-1"}.__getitem__)
     result = run(run(given.start(turn())).wait(NOW_MS + 60_000))
     assert isinstance(result, Replied)
     assert result.reply.text == "sk-1"
@@ -288,6 +285,7 @@ def test_any_json_state_comes_back_as_it_was(state: dict[str, Any]) -> None:
     if isinstance(result, Replied):
         assert json.loads(result.state or "{}") == state
     else:
+        assert isinstance(result, BotFailed)
         assert "turn.state" in result.reason  # text that is no valid Unicode
 
 
@@ -306,7 +304,7 @@ def test_a_wait_ends_at_its_time_while_the_bot_goes_on() -> None:
         gate.wait()
         return "late"
 
-    work = run(FunctionBot(reply, no_row, clock, flag).start(turn()))
+    work = run(FunctionBot(reply, clock, flag).start(turn()))
     assert run(work.wait(NOW_MS + 10_000)) is None
     assert clock.now == NOW_MS + 10_000
     assert flags[0].waits == [10.0]
@@ -326,7 +324,7 @@ def test_a_cancelled_bot_is_told() -> None:
         seen.append(given.stopped())
         ended.set()
 
-    work = run(FunctionBot(reply, no_row, Clock()).start(turn()))
+    work = run(FunctionBot(reply, Clock()).start(turn()))
     started.wait()
     run(work.cancel())
     gate.set()
@@ -342,38 +340,8 @@ def test_a_bot_past_its_deadline_is_told() -> None:
         clock.now = given.deadline_ms
         return f"{before} {given.stopped()}"
 
-    work = run(FunctionBot(reply, no_row, clock).start(turn()))
+    work = run(FunctionBot(reply, clock).start(turn()))
     assert run(work.wait(NOW_MS + 120_000)) == Replied(Reply((Text("False True"),)))
-
-
-def test_a_newer_message_is_noticed_with_at_most_one_read_a_second() -> None:
-    clock, reads = Clock(), []
-    row = Row(received=2, pending=(message("1"), message("2")))
-
-    def read(conversation_id: str) -> Row:
-        reads.append(conversation_id)
-        return row
-
-    def reply(given: Turn) -> str:
-        nonlocal row
-        first = given.outdated(), given.outdated()
-        row = replace(row, received=3, pending=(*row.pending, message("3")))
-        within = given.outdated()
-        clock.now += 1_000
-        after = given.outdated(), given.outdated()
-        return f"{first} {within} {after}"
-
-    work = run(FunctionBot(reply, read, clock).start(turn()))
-    assert run(work.wait(NOW_MS + 60_000)) == Replied(Reply((Text("(False, False) False (True, True)"),)))
-    assert reads == ["webhook:shop:c-1"] * 2
-
-
-def test_a_row_that_cannot_be_read_is_no_news() -> None:
-    def read(_: str) -> Row:
-        raise Transient("throttled")
-
-    work = run(FunctionBot(lambda given: f"{given.outdated()}", read, Clock()).start(turn()))
-    assert run(work.wait(NOW_MS + 60_000)) == Replied(Reply((Text("False"),)))
 
 
 # --- how it is found --------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from rejoinder.channels import open_channel
 from rejoinder.ingest import Ingest
 from rejoinder.observe.memory import MemoryObserver
 from rejoinder.ports import Channel, Replied, Reply, Request, Text, Turn
-from rejoinder.protocol.conversation import MAX_CONTENT_BYTES, Message, Row
+from rejoinder.protocol.conversation import MAX_CONTENT_BYTES, Message
 from rejoinder.protocol.timing import Timing
 from rejoinder.run import run
 from rejoinder.stores.memory import MemoryStore
@@ -45,8 +45,8 @@ NOT_ONE_MESSAGE: dict[str, dict[str, dict[str, int]]] = {
         "resume": {"continued": 1},
     },
     "telegram": ignored(
-        "from-bot linked-channel joined pinned migrated edited edited-caption edited-location inline-press channel-post reaction "
-        "blocked unknown-update unknown-content"
+        "from-bot linked-channel joined pinned migrated edited edited-caption edited-location inline-press channel-post"
+        " reaction blocked unknown-update unknown-content"
     ),
     "whatsapp": ignored(
         "reaction reaction-removed system unknown-type request-welcome errors template-status status-delivered "
@@ -204,10 +204,7 @@ def test_a_function_answers_a_whole_burst_through_the_use_cases() -> None:
         turn.state["turns"] = turn.state.get("turns", 0) + 1
         return f"{turn.state['turns']}: {len(turn.messages)}"
 
-    def read(conversation_id: str) -> Row:
-        return run(world.store.read(conversation_id))
-
-    world.outside = replace(world.outside, bot=FunctionBot(reply, read, world.clock))
+    world.outside = replace(world.outside, bot=FunctionBot(reply, world.clock))
     for name in ("phone", "e-mail"):
         world.write(name)
     world.settle()

@@ -458,7 +458,7 @@ def no_row(_: str) -> Row:
 
 def with_effects(world: World, reply: Callable[[Turn], Any]) -> None:
     effects = Effects(world.store, world.clock, CountedIds(), world.seen, world.timing)
-    bot = FunctionBot(reply, no_row, world.clock, once=effects.once_in)
+    bot = FunctionBot(reply, world.clock, once=effects.once_in)
     world.outside = replace(world.outside, bot=bot)
 
 

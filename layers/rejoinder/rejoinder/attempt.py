@@ -173,6 +173,7 @@ def rendered(
     """Write the bot's answer as the outbox to commit; what the channel cannot show at all is a failed attempt."""
     if isinstance(result, BotFailed):
         return result
+    to = result.absorbed[-1] if result.absorbed else to
     try:
         parts = channel.render(result.reply, to) if channel is not None and result.reply.parts else ()
     except Permanent as unshowable:
@@ -180,7 +181,7 @@ def rendered(
     outbox = Outbox(
         reply_id(conversation_id, lease.owner),
         parts,
-        row.pending,
+        (*row.pending, *result.absorbed),
         said=result.reply.text,
         state=result.state,
         token=lease.token,

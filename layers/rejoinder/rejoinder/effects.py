@@ -55,8 +55,7 @@ class Effects:
 
     def once_in(self, turn: Turn) -> Once:
         """Give a turn its `once`, for a bot that is a plain function in a thread of its own."""
-        grant = turn.grant
-        if grant is None:
+        if turn.grant is None:
             return turn.once
 
         def once(
@@ -69,6 +68,8 @@ class Effects:
             refused: tuple[type[Exception], ...] = (),
         ) -> Any:
             look = None if check is None else awaited(name, check)
+            grant = turn.grant  # as it is now: messages may have joined the turn
+            assert grant is not None
             return run(self.once(turn, grant, Act(name, key, awaited(name, effect), in_doubt, look, refused)))
 
         return once
@@ -157,7 +158,7 @@ class Effects:
             Permanent: likewise.
         """
         until_ms = begun_at_ms + self.timing.lease_ms
-        if turn.stopped() or self.clock.now_ms() >= until_ms:  # others take it for in doubt from now on
+        if not self._in_time(turn, until_ms):
             await self._withdraw(turn, key, by)
             raise Unwanted("the turn's time is over")
         try:
@@ -180,6 +181,10 @@ class Effects:
         if isinstance(ended, TakenOver):
             raise Unwanted("another attempt has begun the effect anew")
         return result_of(ended.effect)
+
+    def _in_time(self, turn: Turn, until_ms: int) -> bool:
+        """Whether there is time to set to work: later, others take what was begun for in doubt."""
+        return not turn.stopped() and self.clock.now_ms() < until_ms
 
     def _written(self, turn: Turn, name: str, result: Any) -> str:
         """Write a result of what has happened.

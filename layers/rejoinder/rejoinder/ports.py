@@ -429,6 +429,10 @@ class Turn:
         attempt: 1, or more where earlier attempts failed.
         overflowed: messages that were refused since the last reply, because too many were unanswered.
         outdated: asks whether a newer message has come since the turn began (at most one read a second).
+        newer: takes the messages that have come since into this turn, where its setting is to absorb them: they are
+            in `messages` from then on, and the one reply covers them too. Gives those that joined just now. Where the
+            setting is to restart it raises `Unwanted` instead. Ask at each boundary of the work: a piece of an answer,
+            a tool; at most one read a second is made.
         stopped: tells whether the reply is no longer wanted (time ran out, or another holder took over).
         secret: reads a secret or another parameter by reference (`ssm:NAME`, `secretsmanager:NAME`, at the desk
             `env:NAME`), from memory for some minutes.
@@ -444,6 +448,7 @@ class Turn:
     attempt: int = 1
     overflowed: int = 0
     outdated: Callable[[], bool] = lambda: False
+    newer: Callable[[], tuple[Message, ...]] = lambda: ()
     stopped: Callable[[], bool] = lambda: False
     secret: Callable[[str], str] = no_secret
     once: Once = not_recorded
@@ -471,10 +476,16 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Replied:
-    """The bot's answer, and its state after it as JSON (None: unchanged)."""
+    """The bot's answer.
+
+    Attributes:
+        state: its state afterwards as JSON; None: unchanged.
+        absorbed: the messages that joined the turn after it had begun, as the row has them: it answers them too.
+    """
 
     reply: Reply
     state: str | None = None
+    absorbed: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -763,6 +774,8 @@ HandoverChoice = Literal["pause", "ignore"]
 
 OnResume = Literal["answer", "handled"]
 
+OnNewer = Literal["absorb", "restart"]
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -775,6 +788,8 @@ class Policy:
         handover: what a person's own message on our side does: it pauses the conversation, or nothing.
         pause_ms: for how long such a message keeps the bot still.
         on_resume: what is pending when a pause is ended by hand is answered, or counts as handled.
+        on_newer: what a bot that asks does with a message that comes while it is at work: it joins the turn, or the
+            work is thrown away and begun anew with everything.
         late_edits: what an edit is that comes when its message was read already: nothing, or a new message.
     """
 
@@ -785,6 +800,7 @@ class Policy:
     handover: HandoverChoice = "pause"
     pause_ms: int = 1_800_000
     on_resume: OnResume = "answer"
+    on_newer: OnNewer = "absorb"
 
 
 @dataclass(frozen=True, slots=True)

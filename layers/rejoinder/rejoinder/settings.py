@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal, cast
 
-from rejoinder.ports import HandoverChoice, LateEdits, OnResume, Policy
+from rejoinder.ports import HandoverChoice, LateEdits, OnNewer, OnResume, Policy
 from rejoinder.protocol.timing import BOUNDS, DAY_MS, LONGEST_PAUSE_MS, Timing
 
 Function = Literal["ingest", "generate", "sweep"]
@@ -22,6 +22,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "LATE_EDITS": ("ignore", "answer"),
     "HANDOVER": ("pause", "ignore"),
     "ON_RESUME": ("answer", "handled"),
+    "ON_NEWER": ("absorb", "restart"),
     "LOG_LEVEL": ("INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"),
 }
 """What each may be; the first is the default."""
@@ -128,6 +129,7 @@ class Settings:
             cast("HandoverChoice", reader.choice("HANDOVER")),
             reader.number("PAUSE_MS"),
             cast("OnResume", reader.choice("ON_RESUME")),
+            cast("OnNewer", reader.choice("ON_NEWER")),
         )
         settings = cls(
             timing=timing,

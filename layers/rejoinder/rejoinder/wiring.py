@@ -17,9 +17,9 @@ from rejoinder.accounts import Accounts
 from rejoinder.bots.function import FunctionBot, load
 from rejoinder.effects import Effects
 from rejoinder.ingest import Ingest
+from rejoinder.newer import Look
 from rejoinder.observe.powertools import PowertoolsObserver
 from rejoinder.ports import Bot, Outside
-from rejoinder.protocol.conversation import Row
 from rejoinder.run import run
 from rejoinder.secrets import Secrets
 from rejoinder.settings import Function, Settings
@@ -165,11 +165,12 @@ class Wiring:
         return run(sweep(self._store, lanes, self._clock, self.observer, self.settings.timing, stop_at_ms))
 
     def _load_bot(self) -> Bot:
-        def read(conversation_id: str) -> Row:
-            return run(self._store.read(conversation_id))
-
-        effects = Effects(self._store, self._clock, SystemIds(), self.observer, self.settings.timing)
-        return FunctionBot(load(self.settings.bot), read, self._clock, secret=self._secrets.read, once=effects.once_in)
+        settings = self.settings
+        effects = Effects(self._store, self._clock, SystemIds(), self.observer, settings.timing)
+        look = Look(self._store, self._clock, settings.policy.on_newer, settings.timing.absorb_ms)
+        return FunctionBot(
+            load(settings.bot), self._clock, secret=self._secrets.read, once=effects.once_in, watched=look.at
+        )
 
     @cached_property
     def _accounts(self) -> Accounts:

@@ -10,7 +10,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,7 +20,6 @@ from rejoinder.ports import (
     Buttons,
     Clock,
     EffectInDoubt,
-    Fault,
     File,
     Image,
     Once,
@@ -37,13 +36,12 @@ from rejoinder.ports import (
     no_secret,
     part_text,
 )
-from rejoinder.protocol.conversation import Row
+from rejoinder.protocol.conversation import Message
 from rejoinder.protocol.unicode import valid
 
 MAX_STATE_BYTES = 65_536
 """The longest state: it is written with each reply that changes it, and shares an item with the reply."""
 
-OUTDATED_EVERY_MS = 1_000
 MAX_REASON_LENGTH = 300
 
 type BotFunction = Callable[[Turn], object]
@@ -63,48 +61,57 @@ class Flag(Protocol):
         """Wait until it is raised, for at most so many seconds."""
 
 
+class Watch(Protocol):
+    """Knows what has joined a turn."""
+
+    @property
+    def absorbed(self) -> tuple[Message, ...]:
+        """The messages that have joined it, as the row has them."""
+
+
 class FunctionBot:
     """Implements `ports.Bot` for a function.
 
     Args:
         function: the bot.
-        read: reads a conversation's row, for `turn.outdated()`.
         clock: time.
         flag: makes what a waiting caller sleeps on.
         secret: reads a secret by reference, for `turn.secret`.
         once: gives a turn its `once`; None leaves the one that it has.
+        watched: gives a turn its `outdated` and `newer`; None leaves those that it has.
     """
 
     def __init__(
         self,
         function: BotFunction,
-        read: Callable[[str], Row],
         clock: Clock,
         flag: Callable[[], Flag] = threading.Event,
         secret: Callable[[str], str] = no_secret,
         once: Callable[[Turn], Once] | None = None,
+        watched: Callable[[Turn], Watch] | None = None,
     ) -> None:
         self._function = function
-        self._read = read
         self._clock = clock
         self._flag = flag
         self._secret = secret
         self._once = once
+        self._watched = watched
 
     async def start(self, turn: Turn) -> "FunctionWork":
         """Begin to answer, in a thread that dies with the process."""
         work = FunctionWork(self._clock, self._flag())
-        watch = _Watch(turn, self._read, self._clock)
         turn = replace(
             turn,
-            outdated=watch.outdated,
             stopped=lambda: work.cancelled or self._clock.now_ms() >= turn.deadline_ms,
             secret=self._secret,
         )
         if self._once is not None:
             turn.once = self._once(turn)
+        watch = None if self._watched is None else self._watched(turn)
         threading.Thread(
-            target=lambda: work.end(answer(self._function, turn)), name=f"bot {turn.conversation_id}", daemon=True
+            target=lambda: work.end(covering(answer(self._function, turn), watch)),
+            name=f"bot {turn.conversation_id}",
+            daemon=True,
         ).start()
         return work
 
@@ -134,30 +141,11 @@ class FunctionWork:
         self.cancelled = True
 
 
-@dataclass(slots=True)
-class _Watch:
-    """Looks for messages that the turn does not cover, with at most one read a second."""
-
-    turn: Turn
-    read: Callable[[str], Row]
-    clock: Clock
-    known: frozenset[bytes] = field(init=False)
-    found: bool = False
-    next_read_at_ms: int = 0
-
-    def __post_init__(self) -> None:
-        self.known = frozenset(message.id for message in self.turn.messages)
-
-    def outdated(self) -> bool:
-        """Whether a newer message has come. A row that cannot be read is no news: the commit checks it again."""
-        now_ms = self.clock.now_ms()
-        if not self.found and now_ms >= self.next_read_at_ms:
-            self.next_read_at_ms = now_ms + OUTDATED_EVERY_MS
-            try:
-                self.found = not self.read(self.turn.conversation_id).pending_ids <= self.known
-            except Fault:
-                return False
-        return self.found
+def covering(result: Replied | BotFailed | Outdated, watch: Watch | None) -> Replied | BotFailed | Outdated:
+    """The result, with the messages that it covers beyond those that were claimed."""
+    if watch is None or not isinstance(result, Replied):
+        return result
+    return replace(result, absorbed=watch.absorbed)
 
 
 def answer(function: BotFunction, turn: Turn) -> Replied | BotFailed | Outdated:

@@ -25,8 +25,8 @@ from rejoinder.local.send import PLAYGROUND_SECRET, resolved
 from rejoinder.local.server import Server
 from rejoinder.local.telegram_polling import TelegramPolling
 from rejoinder.local.terminal import OK, USAGE, CommandFailed, say
+from rejoinder.newer import Look
 from rejoinder.ports import Channel, Clock, Fault, Permanent, Turn
-from rejoinder.run import run as run_use_case
 from rejoinder.settings import Settings
 from rejoinder.system import SystemClock, SystemIds
 
@@ -147,10 +147,10 @@ def served(
         settings,
         lambda store, observer: FunctionBot(
             function,
-            lambda conversation_id: run_use_case(store.read(conversation_id)),
             clock,
             secret=lambda reference: desk_secrets().read(reference),
             once=Effects(store, clock, SystemIds(), observer, settings.timing).once_in,
+            watched=Look(store, clock, settings.policy.on_newer, settings.timing.absorb_ms).at,
         ),
         TheseAccounts({"webhook/default": channel, **more}),
         clock,

@@ -83,6 +83,11 @@ class Timing:
     max_sends: int = 100
     max_rounds: int = 12
 
+    @property
+    def absorb_ms(self) -> int:
+        """For how long from its claim newer messages may join a turn: or who types on would never be answered."""
+        return 2 * self.max_wait_ms
+
     def faults(self) -> list[str]:
         """Name every broken bound and relation, each with its values and the fix; empty where there is none."""
         faults = [
