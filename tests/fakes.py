@@ -68,8 +68,7 @@ class LinesChannel:
         consents: what texts mean of being written to.
     """
 
-    taken = None
-
+    taken: Response | None = None
     sent: list[tuple[str, str, int]] = field(default_factory=list)
     answers: list[Exception | None] = field(default_factory=list)
     knows: bool | None = None

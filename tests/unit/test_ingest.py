@@ -156,7 +156,21 @@ def test_a_report_opens_no_window_and_touches_no_row() -> None:
     assert world.store.rows == {}
     assert world.wake_ups.armed == []
     assert run(world.store.texts(CONVERSATION, ["r1-0", "r1-1"], world.clock.ms)) == {"r1-0": "sent"}
-    assert [(h.what, h.fields["reason"]) for h in world.seen.happenings] == [("undelivered", "131026")]
+    assert [(h.what, h.fields.get("reason")) for h in world.seen.happenings] == [
+        ("reported", None),
+        ("undelivered", "131026"),
+    ]
+
+
+def test_a_channel_may_have_its_own_answer_to_what_was_taken() -> None:
+    """Twilio wants TwiML; whatever is not taken is answered as ever."""
+    world = World()
+    thanks = Response(200, "<Response/>", "text/xml")
+    world.channel.taken = thanks
+    assert world.write("a") == thanks
+    assert world.write("a") == thanks
+    assert world.row.received == 1
+    assert run(world.ingest("lines", Request("POST", "/", {}, b""))).status == 401
 
 
 def test_a_flood_is_counted_kept_and_answered_200() -> None:
