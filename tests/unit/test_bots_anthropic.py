@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from fakes import START_MS, ManualClock, message
 from loopback import Loopback, Say, serving
 from rejoinder.bots import anthropic
@@ -127,3 +129,18 @@ def test_a_malformed_call_goes_back_with_an_empty_object() -> None:
     assert asked["input"] == {}
     assert result["is_error"] is True
     assert "not valid JSON" in result["content"]
+
+
+@pytest.mark.parametrize(
+    "unreadable",
+    [
+        sse({"type": "content_block_start", "index": 0, "content_block": ["text"]}),
+        sse({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x"}}),
+        sse({"type": "content_block_start", "index": [], "content_block": {"type": "text", "text": ""}}),
+        whole({"type": "text"}),
+    ],
+)
+def test_what_has_another_form_is_asked_for_again(unreadable: Say) -> None:
+    with serving(unreadable, whole({"type": "text", "text": "ok"})) as server:
+        assert reply(server.url) == "ok"
+    assert len(server.received) == 2

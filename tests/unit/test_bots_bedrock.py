@@ -138,6 +138,25 @@ def test_a_frame_that_is_not_whole_is_no_answer() -> None:
     assert len(server.received) == 2
 
 
+@pytest.mark.parametrize(
+    "unreadable",
+    [
+        streamed(eventstream.event("contentBlockStart", {"contentBlockIndex": 0, "start": {}})),
+        streamed(delta(0, {"toolUse": {"input": "{}"}}), stop("tool_use")),
+        Say(301, b"\x80"),
+    ],
+)
+def test_what_botocore_or_we_cannot_read_is_asked_for_again(unreadable: Say) -> None:
+    with serving(unreadable, OK) as server:
+        assert reply(server.url) == "ok"
+    assert len(server.received) == 2
+
+
+def test_an_answer_that_takes_too_long_as_a_whole_is_given_up() -> None:
+    with serving(OK) as server, pytest.raises(Transient, match="not complete after 0 ms"):
+        reply(server.url, timeout_ms=0)
+
+
 def test_a_desk_without_credentials_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

@@ -4,6 +4,7 @@ The format: "ConverseStream", Amazon Bedrock API Reference. The function's role 
 `bedrock:InvokeModelWithResponseStream` (and `bedrock:ApplyGuardrail`).
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from botocore.exceptions import (
     NoRegionError,
     PartialCredentialsError,
 )
+from botocore.parsers import ResponseParserError
 from botocore.session import get_session
 from urllib3.exceptions import HTTPError
 
@@ -57,6 +59,9 @@ OURS = frozenset({
     "UnrecognizedClientException", "InvalidSignatureException",
 })  # fmt: skip
 """Refusals of the role, the model's name or the account."""
+
+UNREADABLE = (ResponseParserError, AttributeError, LookupError, TypeError, ValueError)
+"""What botocore raises over an answer that is none of the service's."""
 
 CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
 MALFORMED = frozenset({"malformed_model_output", "malformed_tool_use"})
@@ -141,10 +146,13 @@ class Converse:
         request: Any = {**self.settings, "messages": messages(question)}
         request |= {"system": [{"text": question.system}]} if question.system else {}
         request |= {"toolConfig": {"tools": tools(question)}} if question.tools else {}
+        until = time.monotonic() + terms.total_ms / 1_000
         try:
             with closing(self.client.converse_stream(**request)["stream"]) as stream:
                 for event in stream:
                     terms.check()
+                    if time.monotonic() > until:
+                        raise UnknownOutcome(f"Bedrock: the answer was not complete after {terms.total_ms} ms")
                     yield event
         except ClientError as error:
             raise _refusal(error) from None
@@ -156,6 +164,8 @@ class Converse:
             raise UnknownOutcome(f"Bedrock: the answer was cut off ({type(error).__name__})") from None
         except BotoCoreError as error:  # the request cannot be made: a setting of another form
             raise Permanent(f"Bedrock: {str(error)[:MAX_QUOTED_LENGTH]}") from None
+        except UNREADABLE as error:
+            raise another_form(f"what botocore cannot read ({type(error).__name__})") from None
 
 
 def _refusal(error: ClientError) -> Fault:

@@ -180,11 +180,10 @@ class _Talk:
 
     def _answer(self) -> Completion:
         """Make one call; a refusal of a question with images may be of an image, so the second goes without."""
-        total_ms = min(self.timeout_ms, self._left_ms())
-        if total_ms < SHORTEST_CALL_MS:
+        if (left_ms := self._left_ms()) < SHORTEST_CALL_MS:
             raise Transient("no time is left for a call before the turn's deadline")
         terms = Terms(
-            total_ms,
+            min(self.timeout_ms, left_ms),
             self.silence_ms,
             lambda: check_wanted(self.turn),
             lambda given: secret_of(given, self.turn),

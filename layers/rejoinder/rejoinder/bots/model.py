@@ -158,7 +158,7 @@ def well_formed() -> Iterator[None]:
     """
     try:
         yield
-    except (AttributeError, KeyError, TypeError):
+    except (AttributeError, LookupError, TypeError, ValueError):
         raise another_form("JSON of another form") from None
 
 
