@@ -219,6 +219,32 @@ def test_held_replies_wait_in_order(store: Store) -> None:
     assert run(store.held("webhook:shop:bob", NOW)) == ()
 
 
+def test_a_held_reply_is_taken_once(store: Store) -> None:
+    """Of two operators one gets it, whole; the others' replies stay."""
+    short = Held(10, outbox((ONE,)), "in doubt", NOW)
+    long_reply = Held(9, replace(outbox((TWO,)), reply_id="r9", parts=("p" * 300_000,), state="{}"), "gave up", NOW)
+    for held in (short, long_reply):
+        run(store.put_held(ANA, held, NOW))
+    assert run(store.take_held("webhook:shop:bob", 9, NOW)) is None
+    assert run(store.take_held(ANA, 9, LAST_MS)) == long_reply
+    assert run(store.take_held(ANA, 9, LAST_MS)) is None
+    assert run(store.held(ANA, NOW)) == (short,)
+
+
+def test_a_held_reply_that_was_put_back_can_be_taken_again(store: Store) -> None:
+    held = Held(10, outbox((ONE,)), "in doubt", NOW)
+    run(store.put_held(ANA, held, NOW))
+    assert run(store.take_held(ANA, 10, NOW)) == held
+    run(store.put_held(ANA, replace(held, reason="refused"), NOW))
+    assert run(store.take_held(ANA, 10, NOW)) == replace(held, reason="refused")
+
+
+def test_a_held_reply_past_its_retention_cannot_be_taken(store: Store) -> None:
+    """TTL deletes days late."""
+    run(store.put_held(ANA, Held(10, outbox((ONE,)), "in doubt", NOW), NOW))
+    assert run(store.take_held(ANA, 10, LAST_MS + 1)) is None
+
+
 # --- owed, forget -----------------------------------------------------------------------------------------------------
 
 

@@ -278,6 +278,10 @@ class ItemsSideBySide(SideBySide):
     def put_held(self, answered: int, parts: tuple[str, ...]) -> None:
         self.both("put_held", Held(answered, Outbox("reply", parts, ()), "in doubt", self.now_ms), self.now_ms)
 
+    @rule(answered=st.integers(1, 12))
+    def take_held(self, answered: int) -> None:
+        self.both("take_held", answered, self.now_ms)
+
     @rule(limit=st.integers(0, 5), name=st.sampled_from(NAMES), turns=st.integers(0, 12))
     def look(self, limit: int, name: str, turns: int) -> None:
         """Everything that can be read."""

@@ -747,6 +747,12 @@ class Store(Protocol):
     async def held(self, conversation_id: str, now_ms: int) -> tuple[Held, ...]:
         """Read the replies that wait for an operator, oldest first."""
 
+    async def take_held(self, conversation_id: str, answered: int, now_ms: int) -> Held | None:
+        """Take `HELD#<answered>` out: of any number who do, one gets it. None where there is none within retention.
+
+        A try that is repeated after a lost answer gets None too: what was taken so is with nobody.
+        """
+
     async def begin_effect(
         self, conversation_id: str, key: str, name: str, by: str, now_ms: int, over: str | None = None
     ) -> Begun | Happened | UnderWay | Doubtful:

@@ -254,6 +254,11 @@ class MemoryStore:
         kept = [item.value for item in self._items(conversation_id, "HELD#") if item.within(now_ms)]
         return tuple(value for value in kept if isinstance(value, Held))
 
+    async def take_held(self, conversation_id: str, answered: int, now_ms: int) -> Held | None:
+        """Take a reply that waits for an operator; None where there is none."""
+        kept = self.items.pop((conversation_id, f"HELD#{answered:012d}"), None)
+        return kept.value if kept is not None and isinstance(kept.value, Held) and kept.within(now_ms) else None
+
     async def begin_effect(
         self, conversation_id: str, key: str, name: str, by: str, now_ms: int, over: str | None = None
     ) -> Begun | Happened | UnderWay | Doubtful:

@@ -144,7 +144,18 @@ class DynamoDBStore(EffectItems):
         """Read the replies that wait for an operator."""
         starts: Condition = RowItem.item.startswith(HELD_PREFIX)
         kept = [kept_of(item) for item in self.table.query(conversation_id, starts)]
-        waiting = [item.held for item in kept if within(item, now_ms)]
+        return await self._whole_held(conversation_id, [item.held for item in kept if within(item, now_ms)], now_ms)
+
+    async def take_held(self, conversation_id: str, answered: int, now_ms: int) -> Held | None:
+        """Take a reply that waits for an operator; None where there is none, or another has taken it."""
+        item = self.table.take(conversation_id, held_key(answered))
+        if item is None or not within(kept := kept_of(item), now_ms):
+            return None
+        (held,) = await self._whole_held(conversation_id, [kept.held], now_ms)
+        return held
+
+    async def _whole_held(self, conversation_id: str, waiting: Sequence[Held], now_ms: int) -> tuple[Held, ...]:
+        """Put long replies together again."""
         keys = [held.outbox.reply_id for held in waiting if held.outbox.stored]
         texts = await self.texts(conversation_id, keys, now_ms)
         return tuple(

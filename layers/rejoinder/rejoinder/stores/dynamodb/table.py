@@ -185,6 +185,16 @@ class Table:
                 if wanted:
                     patience.pause("BatchGetItem left keys unread")
 
+    def take(self, conversation_id: str, sort_key: str) -> RawItem | None:
+        """Delete one item and give it back; None where there is none, so that of many who take it one gets it.
+
+        Raises:
+            Transient: as `update`; it may be deleted all the same.
+        """
+        answer = self._call(self.connection.delete_item, self.name, conversation_id, sort_key, return_values=ALL_OLD)
+        item: RawItem | None = answer.get("Attributes")
+        return item
+
     def delete_all(self, keys: Sequence[tuple[str, str]]) -> None:
         """Delete items, whether they are there or not. A key must not come twice.
 
