@@ -37,8 +37,8 @@ def test_each_call_recognises_its_own_repeat(store: Store) -> None:
     """The answer to the first try was lost."""
     run(store.begin_effect(ANA, KEY, "book", "x", NOW))
     assert run(store.begin_effect(ANA, KEY, "book", "x", NOW)) == Begun(OPEN, repeated=True)
-    run(store.withdraw_effect(ANA, KEY, "x"))
-    assert run(store.withdraw_effect(ANA, KEY, "x")) == Withdrawn(Effect("book"), repeated=True)
+    run(store.withdraw_effect(ANA, KEY, "x", Effect()))
+    assert run(store.withdraw_effect(ANA, KEY, "x", Effect())) == Withdrawn(Effect("book"), repeated=True)
     run(store.begin_effect(ANA, KEY, "book", "x", NOW))
     run(store.end_effect(ANA, KEY, "x", "1", NOW))
     assert run(store.end_effect(ANA, KEY, "x", "1", NOW)) == Ended(Effect("book", "x", NOW, "1"), repeated=True)
@@ -51,7 +51,7 @@ def test_of_two_who_begin_anew_what_is_in_doubt_one_does(store: Store) -> None:
     assert run(store.begin_effect(ANA, KEY, "book", "y", LATE, over="x")) == Begun(anew)
     assert run(store.begin_effect(ANA, KEY, "book", "z", LATE, over="x")) == UnderWay(anew, LATE + TIMING.lease_ms)
     assert run(store.end_effect(ANA, KEY, "x", "1", LATE)) == TakenOver(anew)
-    assert run(store.withdraw_effect(ANA, KEY, "x")) == TakenOver(anew)
+    assert run(store.withdraw_effect(ANA, KEY, "x", Effect())) == TakenOver(anew)
 
 
 def test_what_was_looked_up_is_ended_in_the_name_of_who_began_it(store: Store) -> None:
@@ -61,13 +61,21 @@ def test_what_was_looked_up_is_ended_in_the_name_of_who_began_it(store: Store) -
 
 def test_what_was_withdrawn_is_free(store: Store) -> None:
     run(store.begin_effect(ANA, KEY, "book", "x", NOW))
-    assert run(store.withdraw_effect(ANA, KEY, "x")) == Withdrawn(Effect("book"))
+    assert run(store.withdraw_effect(ANA, KEY, "x", Effect())) == Withdrawn(Effect("book"))
     assert run(store.begin_effect(ANA, KEY, "book", "y", NOW)) == Begun(Effect("book", "y", NOW))
+
+
+def test_what_was_begun_over_a_doubt_and_withdrawn_is_in_doubt_again(store: Store) -> None:
+    run(store.begin_effect(ANA, KEY, "book", "x", NOW))
+    run(store.begin_effect(ANA, KEY, "book", "y", LATE, over="x"))
+    for repeated in (False, True):
+        assert run(store.withdraw_effect(ANA, KEY, "y", OPEN)) == Withdrawn(OPEN, repeated=repeated)
+    assert run(store.begin_effect(ANA, KEY, "book", "z", LATE)) == Doubtful(OPEN)
 
 
 def test_what_nobody_has_begun_has_no_end(store: Store) -> None:
     assert run(store.end_effect(ANA, KEY, "x", "1", NOW)) == TakenOver(Effect())
-    assert run(store.withdraw_effect(ANA, KEY, "x")) == Withdrawn(Effect(), repeated=True)
+    assert run(store.withdraw_effect(ANA, KEY, "x", Effect())) == Withdrawn(Effect(), repeated=True)
     assert run(store.forget(ANA)) == 0, "asking makes no item"
 
 
@@ -102,7 +110,7 @@ def test_open_effects_are_those_that_nobody_knows_the_end_of(store: Store) -> No
     for number, key in enumerate(keys):
         run(store.begin_effect(ANA, key, f"book {number}", "x", NOW - number))
     run(store.end_effect(ANA, keys[0], "x", "1", NOW))
-    run(store.withdraw_effect(ANA, keys[1], "x"))
+    run(store.withdraw_effect(ANA, keys[1], "x", Effect()))
     assert run(store.open_effects(ANA, NOW)) == (Effect("book 3", "x", NOW - 3), Effect("book 2", "x", NOW - 2))
     assert run(store.open_effects(ANA, LAST_MS + 1)) == ()
     assert run(store.open_effects("webhook:shop:bob", NOW)) == ()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pynamodb.expressions.update import Action
 
 from rejoinder.protocol.conversation import Attachment, Lease, Message, Outbox, Row
+from rejoinder.protocol.effects import Effect
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.timing import Timing
 from rejoinder.stores.dynamodb import effects, expressions
@@ -42,7 +43,7 @@ WRITES = [
     expressions.release_refused(LEASE, 1),
     effects.begin_effect("n" * 128, "x", 1, TIMING, over="y"),
     effects.end_effect("x", "1" * 65_536, 1, TIMING),
-    effects.withdraw_effect("x"),
+    effects.withdraw_effect("x", Effect("n", "y", 1)),
     expressions.pause(2, 1, TIMING),
     expressions.unpause(),
     expressions.settle(CLAIMED, REPLY, 1, TIMING),

@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from pynamodb.connection.base import Connection
 
 from rejoinder.protocol.conversation import Consent, Held, Lease, Message, Outbox, Row, TurnRecord
+from rejoinder.protocol.effects import Effect
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.outcomes import Claimed
 from rejoinder.protocol.timing import Timing
@@ -58,6 +59,7 @@ WEIGHTED: list[tuple[int, str, list[st.SearchStrategy[Any]]]] = [
             WHICH,
             st.sampled_from(["commit", "commit", "commit_partial"]),
             st.booleans(),
+            st.sampled_from([None, None, 500, 120_000]),
             st.lists(TEXTS, max_size=3).map(tuple),
         ],
     ),
@@ -77,6 +79,7 @@ WEIGHTED: list[tuple[int, str, list[st.SearchStrategy[Any]]]] = [
     (2, "pause", [st.sampled_from([500, 5_000, 120_000])]),
     (1, "unpause", []),
     (2, "settle", [st.booleans()]),
+    (2, "promise", [WHICH]),
     (1, "repeat", []),
     (1, "forget", []),
 ]
@@ -209,7 +212,7 @@ class RowSideBySide(SideBySide):
     def holding(self, which: int) -> Holding | None:
         return self.holdings[min(which, len(self.holdings) - 1)] if self.holdings else None
 
-    def commit(self, which: int, method: str, absorbs: bool, parts: tuple[str, ...]) -> None:
+    def commit(self, which: int, method: str, absorbs: bool, calls_for_ms: int | None, parts: tuple[str, ...]) -> None:
         holding = self.holding(which)
         covers = holding.claimed.pending if holding is not None else ()
         if absorbs and covers == self.row.pending[: len(covers)]:
@@ -219,7 +222,13 @@ class RowSideBySide(SideBySide):
         lease = holding.lease
         state = "{}" if absorbs else None
         outbox = Outbox(f"of-{lease.owner}", parts, covers, state=state, token=lease.token, failed=absorbs)
+        if calls_for_ms is not None:
+            outbox = replace(outbox, handoff="she asks for a person", pause_until_ms=self.now_ms + calls_for_ms)
         self.both(method, lease, holding.claimed, outbox, self.now_ms)
+
+    def promise(self, which: int) -> None:
+        if (holding := self.holding(which)) is not None:
+            self.both("promise", holding.lease)
 
     def progress(self, which: int, sent: int) -> None:
         if (holding := self.holding(which)) is not None:
@@ -312,9 +321,10 @@ class EffectsSideBySide(SideBySide):
     def end(self, key: str, by: str, result: int) -> None:
         self.both("end_effect", key, by, str(result), self.now_ms)
 
-    @rule(key=st.sampled_from(EFFECTS), by=st.sampled_from("xyz"))
-    def withdraw(self, key: str, by: str) -> None:
-        self.both("withdraw_effect", key, by)
+    @rule(key=st.sampled_from(EFFECTS), by=st.sampled_from("xyz"), over=st.none() | st.sampled_from("xyz"))
+    def withdraw(self, key: str, by: str, over: str | None) -> None:
+        before = Effect() if over in (None, by) else Effect("book", over, STARTED_MS)
+        self.both("withdraw_effect", key, by, before)
 
     @rule()
     def look(self) -> None:

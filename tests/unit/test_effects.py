@@ -100,11 +100,17 @@ def test_an_end_is_recorded_once_and_by_that_begin_alone() -> None:
 
 def test_what_certainly_did_not_happen_may_be_begun_by_the_next() -> None:
     withdrawn = Effect("book")
-    assert withdraw(OPEN, "x") == Withdrawn(withdrawn)
-    assert withdraw(withdrawn, "x") == Withdrawn(withdrawn, repeated=True)
+    assert withdraw(OPEN, "x", Effect()) == Withdrawn(withdrawn)
+    assert withdraw(withdrawn, "x", Effect()) == Withdrawn(withdrawn, repeated=True)
     assert begin(withdrawn, "book", "y", NOW, TIMING) == Begun(Effect("book", "y", NOW))
-    assert withdraw(OPEN, "y") == TakenOver(OPEN)
-    assert withdraw(replace(OPEN, result="1"), "x") == TakenOver(replace(OPEN, result="1"))
+    assert withdraw(OPEN, "y", Effect()) == TakenOver(OPEN)
+    assert withdraw(replace(OPEN, result="1"), "x", Effect()) == TakenOver(replace(OPEN, result="1"))
+
+
+def test_what_was_begun_over_a_doubt_and_withdrawn_is_in_doubt_as_before() -> None:
+    anew = Effect("book", "y", NOW + TIMING.lease_ms)
+    assert withdraw(anew, "y", OPEN) == Withdrawn(OPEN)
+    assert withdraw(OPEN, "y", OPEN) == Withdrawn(OPEN, repeated=True)
 
 
 JSON = st.recursive(
@@ -279,6 +285,17 @@ def test_by_retry_it_is_made_again(attempts: Attempts, after: bool, made: int) -
     assert attempts.happened("effect_repeated") == 1
 
 
+def test_a_retry_that_is_refused_leaves_the_doubt_as_it_was(attempts: Attempts) -> None:
+    """The first may have happened all the same: nobody is to forget it."""
+    crash(attempts, after=True)
+    attempts.bookings.meets = [Permanent("no table left")]
+    with pytest.raises(Permanent):
+        attempts.claim().once("book", 7, attempts.bookings.book, in_doubt="retry")
+    assert len(run(attempts.world.store.open_effects(CONVERSATION, attempts.world.clock.ms))) == 1
+    with pytest.raises(EffectInDoubt):
+        attempts.claim().once("book", 7, attempts.bookings.book)
+
+
 @pytest.mark.parametrize("after", [False, True])
 def test_by_a_check_it_is_made_once(attempts: Attempts, after: bool) -> None:
     crash(attempts, after=after)
@@ -422,7 +439,7 @@ class Throttled(MemoryStore):
     async def end_effect(self, conversation_id: str, key: str, by: str, result: str, now_ms: int) -> Ended | TakenOver:
         raise Transient("throttled")
 
-    async def withdraw_effect(self, conversation_id: str, key: str, by: str) -> Withdrawn | TakenOver:
+    async def withdraw_effect(self, conversation_id: str, key: str, by: str, before: Effect) -> Withdrawn | TakenOver:
         raise Transient("throttled")
 
 

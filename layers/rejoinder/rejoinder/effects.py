@@ -88,13 +88,15 @@ class Effects:
         except ValueError as error:
             raise Permanent(str(error)) from None
         await self._check(turn, grant)
-        by, begun_at_ms = self.ids.fresh(), self.clock.now_ms()
+        by, begun_at_ms, before = self.ids.fresh(), self.clock.now_ms(), Effect()
         answer = await self.store.begin_effect(turn.conversation_id, key, act.name, by, begun_at_ms)
         if isinstance(answer, Doubtful):
             known = await self._looked_up(turn, key, act, answer.effect)
             if known is not None:
                 return result_of(known)
             self.observer.happened("effect_repeated", turn.conversation_id, effect=act.name)
+            if act.check is None:  # should it be refused this time, the doubt about the last time is as it was
+                before = answer.effect
             begun_at_ms = self.clock.now_ms()
             answer = await self.store.begin_effect(
                 turn.conversation_id, key, act.name, by, begun_at_ms, over=answer.effect.begun_by
@@ -103,7 +105,7 @@ class Effects:
             case Happened(effect):
                 return result_of(effect)
             case Begun():
-                return await self._do(turn, key, act, by, begun_at_ms)
+                return await self._do(turn, key, act, answer.effect, before)
             case UnderWay(_, until_ms):
                 raise in_another(act.name, until_ms - begun_at_ms)
             case Doubtful():
@@ -148,7 +150,7 @@ class Effects:
             raise in_another(act.name, self.timing.lease_ms)
         return ended.effect
 
-    async def _do(self, turn: Turn, key: str, act: Act, by: str, begun_at_ms: int) -> Any:
+    async def _do(self, turn: Turn, key: str, act: Act, mine: Effect, before: Effect) -> Any:
         """Do what was begun, and record what came of it.
 
         Raises:
@@ -157,14 +159,14 @@ class Effects:
             Transient: it did not happen.
             Permanent: likewise.
         """
-        until_ms = begun_at_ms + self.timing.lease_ms
+        until_ms = mine.begun_at_ms + self.timing.lease_ms
         if not self._in_time(turn, until_ms):
-            await self._withdraw(turn, key, by)
+            await self._withdraw(turn, key, mine, before)
             raise Unwanted("the turn's time is over")
         try:
             result = await act.do()
         except (Transient, Permanent, *act.refused):  # type: ignore[misc]  # mypy does not look into the star
-            await self._withdraw(turn, key, by)
+            await self._withdraw(turn, key, mine, before)
             raise
         except Exception as error:
             reason = f"effect {act.name} may have happened ({type(error).__name__})"
@@ -174,7 +176,9 @@ class Effects:
             raise EffectInDoubt(reason, retry_after_ms=max(until_ms - self.clock.now_ms(), 0)) from error
         text = self._written(turn, act.name, result)
         try:
-            ended = await self.store.end_effect(turn.conversation_id, key, by, text, self.clock.now_ms())
+            ended = await self.store.end_effect(
+                turn.conversation_id, key, str(mine.begun_by), text, self.clock.now_ms()
+            )
         except Transient as fault:  # the commit may still come through, and nobody will ask for it then
             self.observer.happened("effect_unrecorded", turn.conversation_id, effect=act.name, reason=str(fault))
             return loads(text)
@@ -198,10 +202,10 @@ class Effects:
             self.observer.happened("effect_in_doubt", turn.conversation_id, effect=name)
             raise EffectInDoubt(f"it happened, but {error}") from None
 
-    async def _withdraw(self, turn: Turn, key: str, by: str) -> None:
+    async def _withdraw(self, turn: Turn, key: str, mine: Effect, before: Effect) -> None:
         """Say that what was begun certainly did not happen; where that cannot be said, it is in doubt after a while."""
         try:
-            await self.store.withdraw_effect(turn.conversation_id, key, by)
+            await self.store.withdraw_effect(turn.conversation_id, key, str(mine.begun_by), before)
         except Transient as fault:
             self.observer.happened("effect_unrecorded", turn.conversation_id, reason=str(fault))
 

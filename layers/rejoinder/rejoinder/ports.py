@@ -38,6 +38,7 @@ from rejoinder.protocol.outcomes import (
     Overflowed,
     Owing,
     Paused,
+    Promised,
     Recorded,
     Released,
     Renewed,
@@ -46,6 +47,7 @@ from rejoinder.protocol.outcomes import (
     Superseded,
     Unamended,
     Undelivered,
+    Unpromised,
     Unsettled,
 )
 from rejoinder.protocol.outcomes import Held as HeldByAnother
@@ -708,6 +710,9 @@ class Store(Protocol):
     async def release_refused(self, conversation_id: str, lease: Lease, retry_at_ms: int) -> Released | Lost:
         """See `transitions.release_refused`."""
 
+    async def promise(self, conversation_id: str, lease: Lease) -> Promised | Unpromised | Lost:
+        """See `promising.promise`."""
+
     async def pause(self, conversation_id: str, until_ms: int, now_ms: int) -> Halted:
         """See `pausing.pause`."""
 
@@ -761,7 +766,7 @@ class Store(Protocol):
     async def end_effect(self, conversation_id: str, key: str, by: str, result: str, now_ms: int) -> Ended | TakenOver:
         """See `effects.end`."""
 
-    async def withdraw_effect(self, conversation_id: str, key: str, by: str) -> Withdrawn | TakenOver:
+    async def withdraw_effect(self, conversation_id: str, key: str, by: str, before: Effect) -> Withdrawn | TakenOver:
         """See `effects.withdraw`."""
 
     async def open_effects(self, conversation_id: str, now_ms: int) -> tuple[Effect, ...]:

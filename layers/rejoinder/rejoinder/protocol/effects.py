@@ -173,15 +173,20 @@ def end(effect: Effect, by: str, result: str) -> Ended | TakenOver:
     return Ended(replace(effect, result=result))
 
 
-def withdraw(effect: Effect, by: str) -> Withdrawn | TakenOver:
-    """Record that it certainly did not happen: the next attempt may begin it.
+def withdraw(effect: Effect, by: str, before: Effect) -> Withdrawn | TakenOver:
+    """Record that it certainly did not happen this time: it is as it was before, and the next attempt may begin it.
 
     Transition:
         if: begun by the caller; no result
-        then: nobody has begun it
+        then: begun by nobody; or again by the one that the caller had begun it over, and in doubt
+
+    Args:
+        effect: as it stands.
+        by: whose begin it was.
+        before: what it was begun over, and is still in doubt; `Effect()` where there was none.
     """
-    if effect.begun_by is None:
+    if effect.begun_by == before.begun_by:
         return Withdrawn(effect, repeated=True)
     if effect.begun_by != by or effect.result is not None:
         return TakenOver(effect)
-    return Withdrawn(replace(effect, begun_by=None, begun_at_ms=0))
+    return Withdrawn(replace(effect, begun_by=before.begun_by, begun_at_ms=before.begun_at_ms))

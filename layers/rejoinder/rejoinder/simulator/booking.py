@@ -6,7 +6,7 @@ nobody else can see of what they do (which account, which history, which wake-up
 """
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from rejoinder.bots.function import ended_by
@@ -153,7 +153,7 @@ class Cast:
         return generate(generator.wake_up, generator.log[0].now_ms + GENERATION_MS, outside)
 
     async def _book(self, booker: Booker) -> Replied | BotFailed | Outdated:
-        """A bot that thinks, books what its turn is about, and tells the number; what it raises ends as it always does."""
+        """A bot that thinks, books, and tells the number; what it raises ends as it does with any bot."""
         other: Any = SteppedPort("other", about=(booker.name, booker.messages[0].id))
         store: Any = SteppedPort("store", about=booker.name)
         effects = self.rules.effects(store, self.clock, self.ids, SilentObserver(), self.rules.timing)
@@ -177,7 +177,9 @@ class Cast:
 
 FALLBACK = "sorry"
 BOOKED = "booked "
-_UNSEEN = frozenset({"history", "state", "texts", "put_text", "put_turn", "put_state", "put_held", "was_sent", "typing", "cancel"})
+_UNSEEN = frozenset(
+    {"history", "state", "texts", "put_text", "put_turn", "put_state", "put_held", "was_sent", "typing", "cancel"}
+)
 
 
 def is_unseen(call: Call) -> bool:

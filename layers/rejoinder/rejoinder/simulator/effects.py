@@ -5,7 +5,7 @@ promises; `tests/simulation/test_effects.py` explores the real code, and mutants
 """
 
 from collections import Counter, deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rejoinder.protocol.effects import Effect
 from rejoinder.simulator.booking import BOOKED, FALLBACK, Generator, Rules
@@ -112,7 +112,9 @@ def only_what_is_true_is_said(state: State) -> str:
 
 def no_booking_is_forgotten(state: State) -> str:
     """Every booking that was made is on record, or is seen to be in doubt."""
-    begun = [kept.value for _, kept in state.items if isinstance(kept.value, Effect) and kept.value.begun_by is not None]
+    begun = [
+        kept.value for _, kept in state.items if isinstance(kept.value, Effect) and kept.value.begun_by is not None
+    ]
     turns = {deed.first for deed in state.deeds}
     if len(begun) < len(turns):
         return f"no_booking_is_forgotten: {len(turns)} turns booked, and {len(begun)} effects are begun"
@@ -123,6 +125,9 @@ def fallback_only_in_doubt(state: State, rules: Rules, faults: Faults) -> str:
     """At rest: the fallback was said only where something went wrong, and nobody can settle it."""
     if not any(said.startswith(FALLBACK) for said in state.said):
         return ""
-    if replace(state.left, messages=0) == replace(faults, messages=0):
+    happened = faults.harmful - state.left.harmful
+    if not happened:
         return "fallback_only_in_doubt: nothing went wrong"
-    return "" if rules.policy == "hold" else "fallback_only_in_doubt: it could be settled"
+    if rules.policy != "hold" and happened < rules.timing.max_attempts - 1:
+        return "fallback_only_in_doubt: it could be settled, and there were attempts left"
+    return ""

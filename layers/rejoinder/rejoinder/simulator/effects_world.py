@@ -6,7 +6,7 @@ a lease of its begin.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from rejoinder.ports import Fault, Transient, UnknownOutcome
@@ -58,6 +58,11 @@ class Faults:
     copies: int = 0
     throttles: int = 0
     late: int = 0
+
+    @property
+    def harmful(self) -> int:
+        """How many there are, messages aside."""
+        return sum(getattr(self, each.name) for each in fields(self)) - self.messages
 
     def less(self, fault: str) -> "Faults":
         """The faults that are left when one has happened."""
@@ -126,9 +131,8 @@ class World:
             yield from self.steps(rest, acting)
         generators = [acting for acting in state.acting if isinstance(acting, Generator)]
         if state.left.crashes:
-            for name in {acting.name for acting in state.acting if len(acting.log) > 1}:
-                dead = tuple(acting for acting in state.acting if acting.name != name)
-                yield f"{name} crashes", state._replace(acting=dead, left=state.left.less("crashes"))
+            for name in sorted({acting.name for acting in state.acting if len(acting.log) > 1}):
+                yield f"{name} crashes", self.crashed(state, name)
         for copy in state.copies:
             after, _ = self.stored(state._replace(copies=tuple(c for c in state.copies if c is not copy)), copy)
             yield f"a copy of {copy.method} arrives", after
@@ -138,6 +142,20 @@ class World:
             yield "a message comes", self.message(state._replace(left=state.left.less("messages")))
         yield from self.wake_ups(state)
         yield from self.later(state, running=bool(generators))
+
+    def crashed(self, state: State, name: str) -> State:
+        """An invocation is gone, and its bot. The queue brings its wake-up again, if its lease's expiry does not."""
+        dead = [acting for acting in state.acting if acting.name == name]
+        again = [
+            replace(acting.wake_up, due_at_ms=state.now_ms + self.rules.timing.visibility_ms)
+            for acting in dead
+            if isinstance(acting, Generator) and state.row.lease_owner != name
+        ]
+        return state._replace(
+            acting=tuple(acting for acting in state.acting if acting.name != name),
+            armed=in_order(*state.armed, *again),
+            left=state.left.less("crashes"),
+        )
 
     def wake_ups(self, state: State) -> Iterator[tuple[str, State]]:
         """A wake-up comes once it is due."""
@@ -155,9 +173,7 @@ class World:
             yield from self.passed(state, min(dues))
         expires_at_ms = state.row.lease_expires_at_ms
         if running and state.left.expiries and expires_at_ms is not None and expires_at_ms > state.now_ms:
-            yield from self.passed(
-                state._replace(left=state.left.less("expiries")), expires_at_ms + CLOCK_MARGIN_MS
-            )
+            yield from self.passed(state._replace(left=state.left.less("expiries")), expires_at_ms + CLOCK_MARGIN_MS)
 
     def passed(self, state: State, now_ms: int) -> Iterator[tuple[str, State]]:
         """The same at a later time; a booking that is under way for longer than a lease is a fault."""

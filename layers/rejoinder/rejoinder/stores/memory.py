@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from rejoinder.protocol import effects, pausing, transitions
+from rejoinder.protocol import effects, pausing, promising, transitions
 from rejoinder.protocol.conversation import (
     Held,
     Lease,
@@ -43,6 +43,7 @@ from rejoinder.protocol.outcomes import (
     Overflowed,
     Owing,
     Paused,
+    Promised,
     Recorded,
     Released,
     Renewed,
@@ -51,6 +52,7 @@ from rejoinder.protocol.outcomes import (
     Superseded,
     Unamended,
     Undelivered,
+    Unpromised,
     Unsettled,
 )
 from rejoinder.protocol.outcomes import Held as HeldByAnother
@@ -169,6 +171,10 @@ class MemoryStore:
         """See `transitions.release_refused`."""
         return self._apply(conversation_id, lambda row: transitions.release_refused(row, lease, retry_at_ms))
 
+    async def promise(self, conversation_id: str, lease: Lease) -> Promised | Unpromised | Lost:
+        """See `promising.promise`."""
+        return self._apply(conversation_id, lambda row: promising.promise(row, lease))
+
     async def pause(self, conversation_id: str, until_ms: int, now_ms: int) -> Halted:
         """See `pausing.pause`."""
         return self._apply(conversation_id, lambda row: pausing.pause(row, until_ms, now_ms, self.timing))
@@ -273,10 +279,10 @@ class MemoryStore:
         answer = effects.end(self._effect(conversation_id, key), by, result)
         return self._keep_effect(conversation_id, key, answer, transitions.expiry_s(now_ms, self.timing))
 
-    async def withdraw_effect(self, conversation_id: str, key: str, by: str) -> Withdrawn | TakenOver:
+    async def withdraw_effect(self, conversation_id: str, key: str, by: str, before: Effect) -> Withdrawn | TakenOver:
         """See `effects.withdraw`."""
         kept = self.items.get((conversation_id, f"EFFECT#{key}"))
-        answer = effects.withdraw(self._effect(conversation_id, key), by)
+        answer = effects.withdraw(self._effect(conversation_id, key), by, before)
         return self._keep_effect(conversation_id, key, answer, 0 if kept is None else kept.expires_at_s)
 
     def _effect(self, conversation_id: str, key: str) -> Effect:

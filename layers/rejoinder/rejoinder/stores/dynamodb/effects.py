@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
 
 from rejoinder.protocol import effects
 from rejoinder.protocol.effects import (
@@ -67,9 +68,12 @@ def end_effect(by: str, result: str, now_ms: int, timing: Timing) -> Write:
     )
 
 
-def withdraw_effect(by: str) -> Write:
+def withdraw_effect(by: str, before: Effect) -> Write:
     """WITHDRAW_EFFECT: see `effects.withdraw`."""
-    return Write("WITHDRAW_EFFECT", open_begin(by), [EffectItem.begun_by.remove(), EffectItem.begun_at_ms.remove()])
+    actions: list[Action] = [EffectItem.begun_by.remove(), EffectItem.begun_at_ms.remove()]
+    if before.begun_by is not None:
+        actions = [EffectItem.begun_by.set(before.begun_by), EffectItem.begun_at_ms.set(before.begun_at_ms)]
+    return Write("WITHDRAW_EFFECT", open_begin(by), actions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +118,14 @@ class EffectItems(Transitions):
             lambda effect: effects.end(effect, by, result),
         )
 
-    async def withdraw_effect(self, conversation_id: str, key: str, by: str) -> Withdrawn | TakenOver:
+    async def withdraw_effect(self, conversation_id: str, key: str, by: str, before: Effect) -> Withdrawn | TakenOver:
         """See `effects.withdraw`."""
         return self._change(
-            conversation_id, key, withdraw_effect(by), Withdrawn, lambda effect: effects.withdraw(effect, by)
+            conversation_id,
+            key,
+            withdraw_effect(by, before),
+            Withdrawn,
+            lambda effect: effects.withdraw(effect, by, before),
         )
 
     async def open_effects(self, conversation_id: str, now_ms: int) -> tuple[Effect, ...]:
