@@ -25,7 +25,7 @@ FULL = tuple(
     Message(message_id(f"m{number}"), f"m{number}", "ana", 1, 2, text="t" * 256) for number in range(TIMING.max_pending)
 )
 CLAIMED = Row(received=100, pending=FULL, overflowed=3, answered_ids=tuple(bytes([n] * 8) for n in range(128)))
-REPLY = Outbox("reply", ("part",), FULL, state="{}", token=7, refused_token=3)
+REPLY = Outbox("reply", ("part",), FULL, state="{}", token=7, refused_token=3, handoff="x" * 500, pause_until_ms=9)
 WRITES = [
     expressions.record("webhook:shop:ana", FULL[0], 1, TIMING),
     expressions.amend(99, Message(FULL[99].id, "m99", "ana", 1, 2, text="", edited_at_ms=3)),
@@ -44,6 +44,7 @@ WRITES = [
     effects.begin_effect("n" * 128, "x", 1, TIMING, over="y"),
     effects.end_effect("x", "1" * 65_536, 1, TIMING),
     effects.withdraw_effect("x", Effect("n", "y", 1)),
+    expressions.promise(LEASE),
     expressions.pause(2, 1, TIMING),
     expressions.unpause(),
     expressions.settle(CLAIMED, REPLY, 1, TIMING),

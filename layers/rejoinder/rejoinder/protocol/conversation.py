@@ -98,6 +98,8 @@ class Outbox:
             directly, sending again doubles nothing; after any other holder, what happened is in doubt.
         failed: the fallback reply, since every attempt at a real one failed.
         handled: no reply of the bot's: a person has answered these messages, with what `said` says. Nothing to send.
+        handoff: why the bot calls a person with this reply; empty: it does not.
+        pause_until_ms: until when the bot keeps still after it, since it has called a person; else None.
         stored: `parts`, `said` and `state` are in the item `TEXT#<reply_id>`, since they are long.
     """
 
@@ -112,6 +114,8 @@ class Outbox:
     refused_token: int | None = None
     failed: bool = False
     handled: bool = False
+    handoff: str = ""
+    pause_until_ms: int | None = None
     stored: bool = False
 
     @property
@@ -126,7 +130,7 @@ class Row:
 
     `pending_ids` is kept as a set attribute for the condition of `record`; here it follows from `pending`.
     `opted_out_at_ms` is since when nothing may be sent: whoever is about to send looks at it in the row that its last
-    write returned.
+    write returned. `promised_token` is that of the holder who has asked for patience on what is pending.
     """
 
     received: int = 0
@@ -143,6 +147,7 @@ class Row:
     committed_token: int = 0
     retry_at_ms: int | None = None
     paused_until_ms: int | None = None
+    promised_token: int | None = None
     overflowed: int = 0
     owed_shard: str | None = None
     owed_since_ms: int | None = None
@@ -176,6 +181,14 @@ class Row:
     def paused_at(self, now_ms: int) -> bool:
         """Whether a person has the conversation, and the bot is to keep still."""
         return self.paused_until_ms is not None and self.paused_until_ms > now_ms
+
+    @property
+    def delivers_in_pause(self) -> bool:
+        """Whether the pause is no reason to keep the outbox: a person said it, or it is the reply that set the pause."""
+        outbox = self.outbox
+        if outbox is None or outbox.handled:
+            return outbox is not None
+        return outbox.pause_until_ms is not None and outbox.pause_until_ms == self.paused_until_ms
 
     def knows(self, message_id: bytes) -> bool:
         """Whether the message is on the row, pending or answered not long ago."""

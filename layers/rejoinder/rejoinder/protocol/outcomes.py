@@ -108,6 +108,14 @@ class Unsettled(Answered):
     """`settle`: the row is not as it was read, or somebody is at work on it. Nothing was changed."""
 
 
+class Promised(Done):
+    """`promise`: I may ask for patience, and nobody else may for these messages."""
+
+
+class Unpromised(Answered):
+    """`promise`: it was asked for already, a person has the conversation, or the reply is there. Mine still."""
+
+
 class Settled(Answered):
     """`claim`: nothing is owed; `resume`: no committed reply is left."""
 

@@ -178,7 +178,8 @@ def resume(row: Row, owner: str, now_ms: int, timing: Timing) -> Claimed | NotDu
     """Take the lease to deliver the committed reply. The window stays: newer messages have opened it.
 
     Transition:
-        if: outbox present; lease absent or expired; `retry_at_ms` absent or past; not paused, or nothing to send
+        if: outbox present; lease absent or expired; `retry_at_ms` absent or past; not paused, or by this very reply,
+            or nothing to send
         then: lease to me under the next token; the window stays
     """
     if row.lease_owner == owner:
@@ -187,7 +188,7 @@ def resume(row: Row, owner: str, now_ms: int, timing: Timing) -> Claimed | NotDu
         return Settled(row)
     if row.lease_expires_at_ms is not None and row.lease_expires_at_ms > now_ms:
         return Held(row, row.lease_expires_at_ms)
-    if row.paused_until_ms is not None and row.paused_until_ms > now_ms and not row.outbox.handled:
+    if row.paused_until_ms is not None and row.paused_until_ms > now_ms and not row.delivers_in_pause:
         return Paused(row, row.paused_until_ms)
     if row.retry_at_ms is not None and row.retry_at_ms > now_ms:
         return NotDue(row, row.retry_at_ms)
@@ -221,8 +222,8 @@ def commit(
     Transition:
         if: mine; `answered` as my claim found it; not paused since; `received` is what the reply covers
         then: `answered` to what it covers; the covered prefix leaves `pending` for `answered_ids`; the window
-            closes; `outbox`; `superseded` to 0; `overflowed` less what the turn told; `committed_token`; a full
-            lease
+            closes; `outbox`; `superseded` to 0; `overflowed` less what the turn told; `committed_token`;
+            `promised_token` goes; a pause, where the reply calls a person; a full lease
 
     Args:
         row: the row.
@@ -283,6 +284,8 @@ def covered(row: Row, lease: Lease, overflowed: int, outbox: Outbox, now_ms: int
         overflowed=row.overflowed - overflowed,
         committed_token=lease.token,
         retry_at_ms=None,
+        promised_token=None,
+        paused_until_ms=row.paused_until_ms if outbox.pause_until_ms is None else outbox.pause_until_ms,
         lease_expires_at_ms=now_ms + timing.lease_ms,
         expires_at_s=expiry_s(now_ms, timing),
     )

@@ -157,7 +157,7 @@ def left_to_a_person(wake_up: WakeUp, row: Row, now_ms: int) -> bool:
 
     It is not where the pause's own is this one, and came too early.
     """
-    if row.paused_until_ms is None or row.paused_until_ms <= now_ms or (row.outbox is not None and row.outbox.handled):
+    if row.paused_until_ms is None or row.paused_until_ms <= now_ms or row.delivers_in_pause:
         return False
     return wake_up.due_at_ms < row.paused_until_ms
 
@@ -168,7 +168,7 @@ def next_look_ms(row: Row, now_ms: int, timing: Timing) -> int:
         # never further off than a whole lease: an expiry beyond that was written by a clock that is wrong
         return min(row.lease_expires_at_ms, now_ms + timing.lease_ms) + CLOCK_MARGIN_MS
     if row.outbox is not None:
-        paused_until_ms = 0 if row.outbox.handled else row.paused_until_ms or 0
+        paused_until_ms = 0 if row.delivers_in_pause else row.paused_until_ms or 0
         return max(now_ms, row.retry_at_ms or 0, paused_until_ms)
     return max(now_ms, due_at_ms(row, timing))
 

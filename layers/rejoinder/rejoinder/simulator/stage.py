@@ -52,6 +52,7 @@ class StageChannel(SteppedPort):
     name: str = "channel"
     split: int = 1
     taken: Response | None = None
+    typing_ms: int | None = None
 
     def verify(self, request: Request, now_ms: int) -> None:
         """Take every request as genuine."""

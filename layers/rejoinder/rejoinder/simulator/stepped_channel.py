@@ -14,6 +14,9 @@ class SteppedChannel:
     real: Channel
     account: tuple[str, str]
 
+    typing_ms = None
+    """Nobody looks: shown once, so that a run has no steps that change nothing."""
+
     @property
     def taken(self) -> Response | None:
         """The real one's."""

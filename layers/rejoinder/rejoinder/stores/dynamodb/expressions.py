@@ -190,8 +190,13 @@ def resume(owner: str, now_ms: int, timing: Timing) -> Write:
         RowItem.outbox.exists()
         & lease_free(owner, now_ms)
         & pause_over(now_ms)
-        # a person's own answer is only to be written down
-        & (not_paused(now_ms) | RowItem.outbox[OutboxMap.names["handled"][0]].exists()),
+        & (
+            not_paused(now_ms)
+            # a person's own answer is only to be written down
+            | RowItem.outbox[OutboxMap.names["handled"][0]].exists()
+            # this reply itself has set the pause
+            | (RowItem.paused_until_ms == RowItem.outbox[OutboxMap.names["pause_until_ms"][0]])
+        ),
         grant(owner, now_ms, timing),
     )
 
@@ -253,6 +258,7 @@ def cover(lease: Lease, claimed: Row, outbox: Outbox, now_ms: int, timing: Timin
     covered = [RowItem.pending[index].remove() for index in reversed(range(count))]
     # by the count that the turn told: more may have been refused since
     told = [RowItem.overflowed.set((RowItem.overflowed | 0) - claimed.overflowed)] if claimed.overflowed else []
+    calls = [] if outbox.pause_until_ms is None else [RowItem.paused_until_ms.set(outbox.pause_until_ms)]
     return [
         RowItem.answered.set(claimed.answered + count),
         *covered,
@@ -261,8 +267,10 @@ def cover(lease: Lease, claimed: Row, outbox: Outbox, now_ms: int, timing: Timin
         RowItem.outbox.set(written(RowItem.outbox, outbox)),
         RowItem.superseded.remove(),
         *told,
+        *calls,
         RowItem.committed_token.set(lease.token),
         RowItem.retry_at_ms.remove(),
+        RowItem.promised_token.remove(),
         RowItem.expires_at_s.set(expiry_s(now_ms, timing)),
     ]
 
@@ -332,6 +340,21 @@ def release_refused(lease: Lease, retry_at_ms: int) -> Write:
     )
 
 
+def promise(lease: Lease) -> Write:
+    """PROMISE: see `promising.promise`."""
+    return Write(
+        "PROMISE",
+        mine(lease)
+        # nobody has asked for patience on what is pending, nor I in an earlier try
+        & RowItem.promised_token.does_not_exist()
+        # as in COMMIT
+        & RowItem.paused_until_ms.does_not_exist()
+        # the reply is not there yet
+        & RowItem.outbox.does_not_exist(),
+        [RowItem.promised_token.set(lease.token)],
+    )
+
+
 def pause(until_ms: int, now_ms: int, timing: Timing) -> Write:
     """PAUSE: see `pausing.pause`."""
     return Write(
@@ -372,9 +395,5 @@ def settle(read: Row, outbox: Outbox, now_ms: int, timing: Timing) -> Write:
         & (RowItem.received == read.received)
         & (RowItem.answered == read.answered)
         & same_token,
-        [
-            *covering,
-            *unhold(),
-            RowItem.window_opened_at_ms.remove(),
-        ],
+        [*covering, *unhold(), RowItem.window_opened_at_ms.remove()],
     )

@@ -210,6 +210,8 @@ class OutboxMap(FrozenMap[Outbox]):
         "refused_token": ("r", WholeNumber()),
         "failed": ("f", BooleanAttribute()),
         "handled": ("h", BooleanAttribute()),
+        "handoff": ("y", UnicodeAttribute()),
+        "pause_until_ms": ("u", WholeNumber()),
         "stored": ("s", BooleanAttribute()),
     }
 
@@ -269,6 +271,7 @@ class RowItem(Keyed):
     committed_token = WholeNumber()
     retry_at_ms = WholeNumber()
     paused_until_ms = WholeNumber()
+    promised_token = WholeNumber()
     overflowed = WholeNumber()
     owed_shard = UnicodeAttribute()
     owed_since_ms = WholeNumber()

@@ -7,7 +7,7 @@ not, and recognises one's own earlier write whose answer was lost.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rejoinder.protocol import pausing, transitions
+from rejoinder.protocol import pausing, promising, transitions
 from rejoinder.protocol.conversation import (
     Lease,
     Message,
@@ -31,6 +31,7 @@ from rejoinder.protocol.outcomes import (
     Overflowed,
     Owing,
     Paused,
+    Promised,
     Recorded,
     Released,
     Renewed,
@@ -39,6 +40,7 @@ from rejoinder.protocol.outcomes import (
     Superseded,
     Unamended,
     Undelivered,
+    Unpromised,
     Unsettled,
 )
 from rejoinder.protocol.outcomes import Held as HeldByAnother
@@ -217,6 +219,12 @@ class Transitions:
             expressions.release_refused(lease, retry_at_ms),
             Released,
             lambda row: transitions.release_refused(row, lease, retry_at_ms),
+        )
+
+    async def promise(self, conversation_id: str, lease: Lease) -> Promised | Unpromised | Lost:
+        """See `promising.promise`."""
+        return self._write(
+            conversation_id, expressions.promise(lease), Promised, lambda row: promising.promise(row, lease)
         )
 
     async def pause(self, conversation_id: str, until_ms: int, now_ms: int) -> Halted:
