@@ -21,7 +21,9 @@ from e2e.relay import relay
 
 FUNCTIONS = {"ingest": "IngestFunction", "generate": "GenerateFunction"}
 LAYERS = ("BotLayer", "RejoinderLayer", "DependenciesLayer")
-IMAGE = f"public.ecr.aws/lambda/python:3.13-{ARCHITECTURE}"
+IMAGE = f"lambda/python:3.13-{ARCHITECTURE}"
+"""As SAM CLI names it, after the registry."""
+
 TIMEOUT_S = 120
 
 RIE_NAMES = {"x86_64": "aws-lambda-rie-x86_64", "arm64": "aws-lambda-rie-arm64"}
@@ -48,7 +50,7 @@ def engine_runs() -> bool:
 
 def image_is_present() -> bool:
     """Whether the base image is there already; else SAM CLI pulls it from its public registry."""
-    return docker("image", "inspect", IMAGE) is not None
+    return bool(docker("image", "ls", "--quiet", "--filter", f"reference=*/{IMAGE}"))
 
 
 @contextlib.contextmanager
