@@ -189,6 +189,11 @@ def test_rounds_are_bounded(speaker: Speaker, ask: Ask) -> None:
     assert len(server.received) == 4
 
 
+def test_the_last_round_may_be_answered(speaker: Speaker, ask: Ask) -> None:
+    with serving(*say(speaker, Spoken(calls=(BOOK,)), Spoken(calls=(BOOK,)), HELLO)) as server:
+        assert ask(server.url, tools=Desk().tools, max_rounds=2) == "Héllo 👋"
+
+
 def test_images_are_given_where_the_model_takes_them(speaker: Speaker, ask: Ask) -> None:
     photo = Attachment("image", "https://cdn.example.com/1.jpg", "1.jpg", "image/jpeg")
     with serving(*say(speaker, HELLO)) as server:
@@ -329,6 +334,13 @@ def test_an_answer_that_nobody_wants_any_more_is_not_read_on(speaker: Speaker, a
     with serving(*say(speaker, HELLO)) as server, pytest.raises(Unwanted):
         ask(server.url, turn(stopped=stopped))
     assert len(asked) == 2
+    assert len(server.received) == 1
+
+
+def test_nothing_is_asked_again_for_a_turn_that_nobody_wants_any_more(speaker: Speaker, ask: Ask, time: Time) -> None:
+    """It was given up during the pause before the second try."""
+    with serving(speaker.refusal("busy")) as server, pytest.raises(Unwanted):
+        ask(server.url, turn(stopped=lambda: bool(time.slept)))
     assert len(server.received) == 1
 
 
