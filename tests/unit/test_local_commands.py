@@ -266,6 +266,7 @@ def eventful() -> tuple[MemoryStore, int]:
     run(store.record(CONVERSATION, message("m-2"), now_ms))
     run(store.put_turn(CONVERSATION, TurnRecord(1, 1, now_ms, claimed.pending, said=TEXT, failed=True), now_ms))
     run(store.put_held(CONVERSATION, Held(1, outbox, "in doubt", now_ms), now_ms))
+    run(store.begin_effect(CONVERSATION, "1#a", "book_table", "by", now_ms))
     return store, now_ms
 
 
@@ -283,6 +284,7 @@ def test_inspect_says_what_is_owed_since_when_and_who_holds_what() -> None:
         "all hold",
         "sent, the fallback",
         "1 reply is held for an operator",
+        "effect book_table is under way or in doubt: begun 2026-09-21 14:13:22 UTC (1.0 s ago)",
         "in doubt",
     ):
         assert part in said
@@ -291,7 +293,7 @@ def test_inspect_says_what_is_owed_since_when_and_who_holds_what() -> None:
 
 def test_a_run_out_lease_and_a_broken_invariant_stand_out() -> None:
     row = Row(received=3, answered=1, lease_owner="o", lease_expires_at_ms=START_MS, lease_token=4)
-    view = {"conversation_id": CONVERSATION, "now_ms": START_MS + 1, "turns": [], "held": []}
+    view = {"conversation_id": CONVERSATION, "now_ms": START_MS + 1, "turns": [], "held": [], "effects": []}
     said = "\n".join(lines(view | {"row": row_view(row, Timing(), START_MS + 1, texts=False)}))
     assert "run out, was held by o, token 4" in said
     assert "BROKEN: pending_is_the_difference: 0 pending, but received 3 - answered 1" in said

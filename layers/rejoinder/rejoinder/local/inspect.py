@@ -54,6 +54,8 @@ def lines(view: dict[str, Any]) -> Iterator[str]:
     for held in view["held"]:
         yield f"  {held['answered']:>4}  {instant(held['at_ms'], now_ms)}  {held['reason']}"
         yield f"        > {written(held['reply'], 'said')}"
+    for effect in view["effects"]:
+        yield f"effect {effect['name']} is under way or in doubt: begun {instant(effect['begun_at_ms'], now_ms)}"
 
 
 def facts(row: dict[str, Any], now_ms: int) -> Iterator[tuple[str, str]]:

@@ -24,7 +24,8 @@ async def conversation_view(
     row = await store.read(conversation_id)
     history = await store.history(conversation_id, turns, now_ms)
     held = await store.held(conversation_id, now_ms)
-    if row == Row() and not history and not held:
+    effects = await store.open_effects(conversation_id, now_ms)
+    if row == Row() and not history and not held and not effects:
         return None
     return {
         "conversation_id": conversation_id,
@@ -32,6 +33,7 @@ async def conversation_view(
         "row": row_view(row, timing, now_ms, texts=texts),
         "turns": [turn_view(turn, texts=texts) for turn in history],
         "held": [held_view(reply, texts=texts) for reply in held],
+        "effects": [{"name": effect.name, "begun_at_ms": effect.begun_at_ms} for effect in effects],
     }
 
 
