@@ -10,7 +10,7 @@ SAM := $(SAM_VENV)/bin/sam
 EVENT ?= events/telegram/text.json
 
 .DEFAULT_GOAL := help
-.PHONY: help dev test check format setup e2e-tools build deploy e2e invoke start-api stop-emulator docs clean
+.PHONY: help dev test check format setup e2e-tools build deploy e2e fuzz invoke start-api stop-emulator docs clean
 
 help: ## Print this help
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -61,6 +61,13 @@ deploy: build ## Deploy to the AWS account of your environment (ARGS='--config-e
 e2e: setup e2e-tools ## Deploy for real to an emulator of AWS on loopback, and test that, containers, kills and the browser
 	PYTHONPATH=tests $(BIN)/python -m e2e.emulator -- $(BIN)/python -m pytest -m e2e $(ARGS)
 
+$(VENV)/.fuzzer: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=3.1,<4'
+	@touch $@
+
+fuzz: $(VENV)/.fuzzer ## Fuzz what reads webhooks and wake-ups for a minute (ARGS='--seconds 600 slack')
+	PYTHONPATH=tests $(BIN)/python -m fuzz.run $(ARGS)
+
 invoke: setup e2e-tools ## Run a function in a container on one stored event: make invoke EVENT=events/wakeup/sqs.json
 	@PYTHONPATH=tests $(BIN)/python -m e2e.local_aws invoke $(EVENT) $(ARGS)
 
@@ -75,4 +82,4 @@ docs: setup ## Write the generated parts of docs/
 	$(BIN)/python docs/prompting_examples.py
 
 clean: ## Remove everything that was made here
-	rm -rf $(VENV) $(SAM_VENV) $(EMULATOR_VENV) .aws-sam .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(SAM_VENV) $(EMULATOR_VENV) .aws-sam .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -593,7 +593,12 @@ class Channel(Protocol):
         """
 
     def handshake(self, request: Request) -> Response | None:
-        """Answer a request by which the provider checks the endpoint; None for any other."""
+        """Answer a request by which the provider checks the endpoint; None for any other.
+
+        Raises:
+            Unverified: its own proof is wrong.
+            Malformed: it is a check, and not as this provider writes one.
+        """
 
     def parse(self, request: Request, now_ms: int) -> Sequence[Event]:
         """Read a verified request.

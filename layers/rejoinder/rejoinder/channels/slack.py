@@ -148,7 +148,11 @@ class SlackChannel:
             raise Unverified("wrong signature")
 
     def handshake(self, request: Request) -> Response | None:
-        """Answer Slack's check of the request URL, which is signed like everything else."""
+        """Answer Slack's check of the request URL, which is signed like everything else.
+
+        Raises:
+            Malformed: the body is no JSON object, or its challenge no text of a sensible length.
+        """
         if b"url_verification" not in request.body or _is_form(request):
             return None
         content = reading.read_object(request.body)

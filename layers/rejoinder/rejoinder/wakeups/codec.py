@@ -70,15 +70,16 @@ def decode(body: object) -> WakeUp:
 
 
 def _conversation_id(value: object) -> str:
-    if not isinstance(value, str) or len(value) > MAX_CONVERSATION_ID_BYTES:
-        raise UnreadableWakeUpError(
-            f"conversation_id is {_shown(value)}; expected up to {MAX_CONVERSATION_ID_BYTES} bytes"
-        )
+    """Read the id; one that is written in any way but ours (half a surrogate pair in it) is no key of the table."""
     try:
-        ConversationId.parse(value)
-    except ValueError as error:
-        raise UnreadableWakeUpError(str(error)) from None
-    return value
+        if isinstance(value, str) and str(ConversationId.parse(value)) == value:
+            return value
+    except ValueError:
+        pass  # refused like any other
+    raise UnreadableWakeUpError(
+        f"conversation_id is {_shown(value)}; expected channel:account:chat[:thread], encoded, in up to "
+        f"{MAX_CONVERSATION_ID_BYTES} bytes"
+    )
 
 
 def _armed_for(value: object) -> ForMessage | ForReceived:
