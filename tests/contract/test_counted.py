@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fakes import CONVERSATION, CountedIds, FakeBot, LinesChannel, ManualClock, OneAccount
+from rejoinder.effects import Effects
 from rejoinder.generate import generate
 from rejoinder.ingest import Ingest
 from rejoinder.observe.memory import MemoryObserver
@@ -49,7 +50,7 @@ class Counted:
 
     def on_request(self, params: dict[str, Any], model: Any, **_: Any) -> None:
         body = params["body"].decode()
-        kinds = [kind for kind in ("ROW", "STATE", "TURN#", "TEXT#", "HELD#") if f'"S": "{kind}' in body]
+        kinds = [kind for kind in ("ROW", "STATE", "TURN#", "TEXT#", "HELD#", "EFFECT#") if f'"S": "{kind}' in body]
         self.requests[" ".join([model.name, *kinds])] += 1
 
     def on_answer(self, parsed: dict[str, Any], **_: Any) -> None:
@@ -125,6 +126,28 @@ def test_a_reply_that_changes_the_state_costs_that_item_more(counted: Counted) -
     assert failed == 0
     writes = {name: number for name, number in requests.items() if name.startswith(("Update", "Put"))}
     assert writes == {"UpdateItem ROW": 3, "PutItem TURN#": 1, "PutItem STATE": 1}
+
+
+def test_an_effect_costs_three_writes_and_asked_for_again_two(counted: Counted) -> None:
+    """A renewal, a begin, an end; then a renewal, and a begin that is refused and gives the result."""
+    outside = counted.outside
+    effects = Effects(outside.store, counted.clock, CountedIds(), outside.observer, TIMING)
+
+    def booking(turn: Turn) -> Replied:
+        once = effects.once_in(turn)
+        counted.take()
+        assert once("book", None, lambda: 1) == 1
+        taken.append(counted.take())
+        assert once("book", None, lambda: 2) == 1
+        taken.append(counted.take())
+        return stateless(turn)
+
+    taken: list[tuple[dict[str, int], int]] = []
+    counted.bot.answer = booking
+    counted.write("m1")
+    counted.wake()
+    writes = {"UpdateItem ROW": 1, "UpdateItem EFFECT#": 2}
+    assert taken == [(writes, 0), (writes | {"UpdateItem EFFECT#": 1}, 1)]
 
 
 @pytest.mark.parametrize("state", ["answered", "too early", "held"])
