@@ -163,9 +163,15 @@ def deployed(**settings: str) -> Iterator[Deployment]:
     """Deploy: a debounce of nothing, so that what is recorded is due; every setting can be given."""
     recording_bot.reset()
     with serialised_moto(), serving() as receiver, pytest.MonkeyPatch.context() as environment:
-        made = {service: SESSION.create_client(service, region_name=REGION) for service in ("sqs", "scheduler", "ssm")}
+        made = {
+            service: SESSION.create_client(service, region_name=REGION)
+            for service in ("sns", "sqs", "scheduler", "ssm")
+        }
         SESSION.create_client("dynamodb", region_name=REGION).create_table(**table_definition("conversations"))
         urls = {name: made["sqs"].create_queue(QueueName=name)["QueueUrl"] for name in ("wake-ups", "dead-letters")}
+        urls["on-duty"] = made["sqs"].create_queue(QueueName="on-duty")["QueueUrl"]
+        topic = made["sns"].create_topic(Name="handoffs")["TopicArn"]
+        made["sns"].subscribe(TopicArn=topic, Protocol="sqs", Endpoint=f"arn:aws:sqs:{REGION}:123456789012:on-duty")
         made["scheduler"].create_schedule_group(Name="wake-ups")
         for name, fields in {
             "webhook": {"secret": SECRET, "reply_url": f"{receiver.url}/replies"},
@@ -188,6 +194,7 @@ def deployed(**settings: str) -> Iterator[Deployment]:
             "SCHEDULE_GROUP": "wake-ups",
             "SCHEDULE_ROLE_ARN": "arn:aws:iam::123456789012:role/schedules",
             "GENERATOR_ARN": GENERATOR_ARN,
+            "HANDOFF_TOPIC_ARN": topic,
             "SERVICE_NAME": next(SERVICE_NAMES),
             **settings,
         }.items():

@@ -77,6 +77,7 @@ class LinesChannel:
     consents: dict[str, Consent] = field(default_factory=dict)
     greeting: Response | None = None
     cannot_show: str | None = None
+    typing_ms: int | None = None
     typed: int = 0
 
     def verify(self, request: Request, now_ms: int) -> None:
@@ -152,8 +153,9 @@ class Work:
         self.clock.ms = until_ms
         return None
 
-    async def cancel(self) -> None:
+    async def cancel(self) -> int:
         self.cancelled = True
+        return self.result.tokens
 
 
 def nothing() -> None:

@@ -9,6 +9,9 @@ during: list[Callable[[], object]] = []
 """What happens while it is at work, one entry a turn, in order."""
 
 
+A_PERSON = "a person, please"
+
+
 def reset() -> None:
     """Forget everything."""
     turns.clear()
@@ -16,8 +19,10 @@ def reset() -> None:
 
 
 def reply(turn: Turn) -> str:
-    """Name every text that it answers."""
+    """Name every text that it answers; call a person where that is asked for."""
     turns.append(turn)
+    if A_PERSON in turn.text:
+        turn.handoff("asks for a person")
     if during:
         during.pop(0)()
     return "re: " + ", ".join(message.text for message in turn.messages)

@@ -116,6 +116,7 @@ def invoke(build: Path, cloud: Cloud, function: str, layers: list[str], event: o
             "SCHEDULE_GROUP": "wake-ups",
             "SCHEDULE_ROLE_ARN": "arn:aws:iam::123456789012:role/schedules",
             "GENERATOR_ARN": GENERATOR_ARN,
+            "HANDOFF_TOPIC_ARN": f"arn:aws:sns:{REGION}:123456789012:handoffs",
         },
         capture_output=True,
         text=True,

@@ -106,6 +106,7 @@ def resources(url: str, replies_url: str) -> dict[str, str]:
         "SCHEDULE_GROUP": "default",
         "SCHEDULE_ROLE_ARN": ROLE,
         "GENERATOR_ARN": f"arn:aws:lambda:{REGION}:000000000000:function:generate",
+        "HANDOFF_TOPIC_ARN": f"arn:aws:sns:{REGION}:000000000000:handoffs",
         "ACCOUNTS": f"ssm:/rejoinder/{STACK}/{{channel}}/{{account}}",
         "WAKE_LANE": "queue",  # a schedule would invoke a generator that is deployed
         "SERVICE_NAME": "rejoinder-local",

@@ -8,6 +8,7 @@ import pytest
 from botocore.client import BaseClient
 
 from deployment import CONVERSATION, Deployment, deployed, event, signed, written
+from recording_bot import A_PERSON
 from stack import statements
 
 MAPPING_S = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"}
@@ -54,7 +55,7 @@ def deployment() -> Iterator[Deployment]:
 
 
 def test_each_function_may_do_what_it_does_and_no_more(deployment: Deployment, calls: Calls) -> None:
-    """Long texts, a late redelivery, state, history, a superseded attempt, a dead letter, a sweep."""
+    """Long texts, a late redelivery, state, history, a superseded attempt, a dead letter, a sweep, a person called."""
 
     def invoke(function: str, event: Any) -> None:
         calls.function = function
@@ -71,7 +72,7 @@ def test_each_function_may_do_what_it_does_and_no_more(deployment: Deployment, c
     assert deployment.row().answered == 3
     invoke("generate", event("wakeup/sqs-other-version.json"))
     # owed for long, its wake-up lost: the sweep reads the index and the row, and arms it
-    invoke("ingest", written("m-last", "hello"))
+    invoke("ingest", written("m-last", A_PERSON))
     then_ms = deployment.row().owed_since_ms
     assert then_ms is not None
     deployment.client("dynamodb").update_item(
@@ -81,6 +82,8 @@ def test_each_function_may_do_what_it_does_and_no_more(deployment: Deployment, c
         ExpressionAttributeValues={":then": {"N": str(then_ms - 90_000)}},
     )
     invoke("sweep", None)
+    for record in deployment.waiting():
+        invoke("generate", {"Records": [record]})
     for function in ("ingest", "generate", "sweep"):
         allowed = {action for statement in statements(function) for action in statement["Action"]}
         unused = allowed - calls.of[function] - MAPPING_S - BY_CHOICE - WITH_A_SCHEDULE

@@ -89,6 +89,8 @@ class World:
 class TextChannel(SteppedPort):
     """Renders at once, as every channel does; sends and typing are steps."""
 
+    typing_ms = None
+
     def __init__(self) -> None:
         super().__init__("channel")
 

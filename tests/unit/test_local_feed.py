@@ -26,8 +26,9 @@ class InstantBot:
     async def wait(self, until_ms: int) -> Replied | BotFailed | None:
         return Replied(Reply((Text("done"),)))
 
-    async def cancel(self) -> None:
+    async def cancel(self) -> int:
         self.cancelled = True
+        return 0
 
 
 def numbers(feed: Feed, after: int = 0) -> list[int]:

@@ -17,6 +17,7 @@ PLACES = {
     "SCHEDULE_GROUP": "wake-ups",
     "SCHEDULE_ROLE_ARN": "arn:aws:iam::123456789012:role/schedules",
     "GENERATOR_ARN": "arn:aws:lambda:eu-central-1:123456789012:function:generate",
+    "HANDOFF_TOPIC_ARN": "arn:aws:sns:eu-central-1:123456789012:handoffs",
 }
 
 
@@ -135,7 +136,11 @@ def test_four_and_a_half_seconds_are_allowed() -> None:
 
 @pytest.mark.parametrize(
     ("function", "needless"),
-    [("ingest", set()), ("generate", {"GENERATOR_ARN"}), ("sweep", {"ACCOUNTS"})],
+    [
+        ("ingest", {"HANDOFF_TOPIC_ARN"}),
+        ("generate", {"GENERATOR_ARN"}),
+        ("sweep", {"ACCOUNTS", "HANDOFF_TOPIC_ARN"}),
+    ],
 )
 def test_each_function_needs_its_own_places(function: Function, needless: set[str]) -> None:
     found = faults({}, function)

@@ -1,13 +1,12 @@
 """One attempt at a reply, under the lease: turn, bot, commit. It ends with a delivery, or gives the lease back."""
 
-import json
 from dataclasses import replace
 
+from rejoinder.answering import account, answer
 from rejoinder.deliver import deliver
 from rejoinder.ports import (
     BotFailed,
     Channel,
-    Grant,
     Outdated,
     Outside,
     Permanent,
@@ -15,8 +14,6 @@ from rejoinder.ports import (
     Reply,
     Text,
     Transient,
-    Turn,
-    Work,
 )
 from rejoinder.protocol.conversation import (
     MAX_CONTENT_BYTES,
@@ -31,9 +28,7 @@ from rejoinder.protocol.conversation import (
 from rejoinder.protocol.identity import reply_id
 from rejoinder.protocol.outcomes import Committed, Lost, Paused, Released, Superseded
 from rejoinder.protocol.transitions import mine
-
-RENEWAL_RETRY_MS = 1_000
-"""A renewal that did not get through is tried again this soon: the lease has two thirds of its length left."""
+from rejoinder.protocol.wakeups import ForReceived, WakeUp
 
 
 async def attempt(conversation_id: str, row: Row, lease: Lease, deadline_ms: int, outside: Outside) -> Row:
@@ -67,9 +62,29 @@ async def generate_and_commit(
     if isinstance(result, Lost):
         outside.observer.happened("lost", conversation_id, token=lease.token, at="generation")
         return result
+    answered = False
+    try:
+        ended = await conclude(conversation_id, row, lease, result, channel, messages[-1], outside)
+        answered = isinstance(ended, Committed) and ended.row.outbox is not None and not ended.row.outbox.failed
+    finally:
+        in_vain = result.in_vain if answered and isinstance(result, Replied) else result.tokens
+        account(conversation_id, result.tokens, in_vain, outside)
+    return ended
+
+
+async def conclude(
+    conversation_id: str,
+    row: Row,
+    lease: Lease,
+    result: Replied | BotFailed | Outdated,
+    channel: Channel | None,
+    to: Message,
+    outside: Outside,
+) -> Committed | Released | Lost:
+    """Commit what the bot has answered, or the fallback reply, or give the lease back."""
     if isinstance(result, Outdated):
         return await give_back_superseded(conversation_id, row, lease, outside)
-    outbox = rendered(conversation_id, result, row, lease, channel, messages[-1], outside)
+    outbox = rendered(conversation_id, result, row, lease, channel, to, outside)
     if isinstance(outbox, BotFailed):
         outside.observer.happened("attempt_failed", conversation_id, attempt=row.attempts, reason=outbox.reason)
         if outbox.ours:
@@ -77,7 +92,7 @@ async def generate_and_commit(
         if row.attempts < outside.timing.max_attempts and not outbox.final:
             return await give_back_failed(conversation_id, row, lease, outbox.retry_after_ms, outside)
         outside.observer.happened("fallback", conversation_id, attempts=row.attempts)
-        outbox = fallback(conversation_id, row, lease, channel, messages[-1], outside)
+        outbox = fallback(conversation_id, row, lease, channel, to, outside)
     return await commit(conversation_id, row, lease, outbox, outside)
 
 
@@ -97,70 +112,6 @@ async def prepare(conversation_id: str, row: Row, outside: Outside) -> tuple[Cha
         return None, messages
 
 
-async def answer(
-    conversation_id: str,
-    row: Row,
-    lease: Lease,
-    messages: tuple[Message, ...],
-    channel: Channel | None,
-    deadline_ms: int,
-    outside: Outside,
-) -> Replied | BotFailed | Outdated | Lost:
-    """Run the bot, renewing the lease, until it answers, fails, or its time is over."""
-    if channel is None or says_nothing(conversation_id, row, outside):
-        return Replied(Reply())
-    now_ms = outside.clock.now_ms()
-    turn = Turn(
-        conversation_id,
-        messages,
-        await outside.store.history(conversation_id, outside.policy.history_turns, now_ms),
-        json.loads(await outside.store.state(conversation_id, now_ms) or "{}"),
-        deadline_ms=deadline_ms,
-        attempt=row.attempts,
-        overflowed=row.overflowed,
-        # at the bound on superseding the reply is sent all the same
-        grant=Grant(
-            lease, row.pending[0].id, None if row.superseded >= outside.timing.max_superseded else row.received
-        ),
-    )
-    await channel.typing(row.pending[-1])
-    work = await outside.bot.start(turn)
-    renew_at_ms = outside.clock.now_ms() + outside.timing.renew_ms
-    while True:
-        result = await work.wait(min(renew_at_ms, deadline_ms))
-        if result is not None:
-            return result
-        if outside.clock.now_ms() >= deadline_ms:
-            await work.cancel()
-            return BotFailed("no answer in time")
-        renewed_or_lost = await renew(conversation_id, lease, work, outside)
-        if isinstance(renewed_or_lost, Lost):
-            return renewed_or_lost
-        renew_at_ms = renewed_or_lost
-
-
-def says_nothing(conversation_id: str, row: Row, outside: Outside) -> bool:
-    """Whether the bot is not asked: the author has opted out, or only opted in again, which the provider answers."""
-    if row.opted_out_at_ms is None and any(message.consent != "given" for message in row.pending):
-        return False
-    outside.observer.happened("not_asked", conversation_id, messages=len(row.pending))
-    return True
-
-
-async def renew(conversation_id: str, lease: Lease, work: Work, outside: Outside) -> int | Lost:
-    """Say that the holder lives; answers when to say so again."""
-    now_ms = outside.clock.now_ms()
-    try:
-        renewed = await outside.store.renew(conversation_id, lease, now_ms)
-    except Transient as fault:
-        outside.observer.happened("renewal_failed", conversation_id, reason=str(fault))
-        return now_ms + RENEWAL_RETRY_MS
-    if isinstance(renewed, Lost):
-        await work.cancel()
-        return renewed
-    return now_ms + outside.timing.renew_ms
-
-
 def rendered(
     conversation_id: str,
     result: Replied | BotFailed,
@@ -178,6 +129,7 @@ def rendered(
         parts = channel.render(result.reply, to) if channel is not None and result.reply.parts else ()
     except Permanent as unshowable:
         return BotFailed(f"the reply cannot be shown: {unshowable}")
+    now_ms = outside.clock.now_ms()
     outbox = Outbox(
         reply_id(conversation_id, lease.owner),
         parts,
@@ -185,8 +137,10 @@ def rendered(
         said=result.reply.text,
         state=result.state,
         token=lease.token,
-        committed_at_ms=outside.clock.now_ms(),
+        committed_at_ms=now_ms,
         failed=channel is None,
+        handoff=result.handoff,
+        pause_until_ms=now_ms + outside.policy.pause_ms if result.handoff else None,
     )
     _, content = take_reply(outbox)
     if content is not None and (length := len(content.encode())) > MAX_CONTENT_BYTES:
@@ -215,6 +169,8 @@ async def commit(
     if content is not None:
         await outside.store.put_text(conversation_id, outbox.reply_id, content, outside.clock.now_ms())
     now_ms = outside.clock.now_ms()
+    if outbox.pause_until_ms is not None:  # a pause's end is armed before the pause is set
+        await outside.wake_ups.arm(WakeUp(conversation_id, ForReceived(0), now_ms, outbox.pause_until_ms))
     committed = await outside.store.commit(conversation_id, lease, row, outbox, now_ms)
     if isinstance(committed, Superseded) and row.superseded >= outside.timing.max_superseded:
         # who never stops typing is answered too; the newer messages stay pending

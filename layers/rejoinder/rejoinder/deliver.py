@@ -72,8 +72,12 @@ async def deliver(conversation_id: str, row: Row, lease: Lease, outside: Outside
             held = Held(row.answered, outbox, reason, now_ms)
             await outside.store.put_held(conversation_id, held, now_ms)
             outside.observer.happened("held", conversation_id, reason=reason, reply_id=outbox.reply_id)
+            if await call_a_person(conversation_id, lease, outbox, outside) is not None:
+                return row  # still in doubt: whoever resumes when the lease has run out comes to the same
             return await end(conversation_id, row, lease, outbox, "held", outside)
         case Sent(delivery):
+            if (again := await call_a_person(conversation_id, lease, outbox, outside)) is not None:
+                return await call_later(conversation_id, lease, outbox, delivery, again, outside)
             return await end(conversation_id, row, lease, outbox, delivery, outside)
 
 
@@ -174,6 +178,40 @@ def not_now(conversation_id: str, row: Row, lease: Lease, fault: Transient, outs
     if tries > outside.timing.max_sends or age_ms > outside.timing.outbox_max_age_ms:
         return GiveUp(f"refused {tries} times in {age_ms // 1000} s, last: {fault}")
     return NotNow(max(outside.timing.attempt_pause_ms(tries), fault.retry_after_ms or 0))
+
+
+async def call_a_person(conversation_id: str, lease: Lease, outbox: Outbox, outside: Outside) -> NotNow | None:
+    """Tell whoever is on duty, where the bot calls for that; None where there is nothing left to try.
+
+    Before `finish`, so that a crash tells twice, and never not at all.
+    """
+    if not outbox.handoff:
+        return None
+    try:
+        await outside.notifier.call(conversation_id, outbox.handoff)
+    except Permanent as fault:
+        outside.observer.happened("handoff_unheard", conversation_id, reason=str(fault))
+    except Transient as fault:
+        tries = lease.token - outbox.token + 1
+        if tries <= outside.timing.max_sends:
+            outside.observer.happened("handoff_delayed", conversation_id, reason=str(fault))
+            return NotNow(max(outside.timing.attempt_pause_ms(tries), fault.retry_after_ms or 0))
+        outside.observer.happened("handoff_unheard", conversation_id, reason=str(fault))
+    else:
+        outside.observer.happened("handed_off", conversation_id)
+    return None
+
+
+async def call_later(
+    conversation_id: str, lease: Lease, outbox: Outbox, delivery: str, again: NotNow, outside: Outside
+) -> Row:
+    """Leave a turn whose reply is done with, and nobody was told: whoever resumes finds nothing to send twice."""
+    now_ms = outside.clock.now_ms()
+    if delivery == "sent":
+        progress = await outside.store.progress(conversation_id, lease, len(outbox.parts), now_ms)
+        if isinstance(progress, Lost):
+            return progress.row
+    return (await outside.store.release_refused(conversation_id, lease, now_ms + again.retry_after_ms)).row
 
 
 async def end(conversation_id: str, row: Row, lease: Lease, outbox: Outbox, delivery: str, outside: Outside) -> Row:

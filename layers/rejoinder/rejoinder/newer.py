@@ -73,14 +73,19 @@ class Watch:
         self.news = self.news or bool(self._newer())
         return self.news
 
-    def newer(self) -> tuple[Message, ...]:
+    def newer(self, *, now: bool = False) -> tuple[Message, ...]:
         """Let the newer messages join the turn, and give them; or stop, where that is the setting.
 
         At the bound on superseding nothing is stopped: the reply is sent all the same.
 
+        Args:
+            now: look, even if the last look was less than a second ago.
+
         Raises:
             Unwanted: a newer message has come.
         """
+        if now:
+            self.next_read_at_ms = 0
         found = self._newer()
         grant = self.turn.grant
         if not found or grant is None:

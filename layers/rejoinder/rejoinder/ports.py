@@ -343,6 +343,10 @@ def part_text(part: Part) -> str:
 # --- turns ------------------------------------------------------------------------------------------------------------
 
 
+MAX_HANDOFF_LENGTH = 500
+"""Of a reason, in characters: it is on the row until the reply is sent, and a notification is no place for a story."""
+
+
 def no_secret(reference: str) -> str:
     """Read a secret where nobody gave the turn a way to.
 
@@ -418,6 +422,40 @@ class Grant:
     received: int | None
 
 
+class Newer(Protocol):
+    """Takes newer messages into a turn; see `Turn`."""
+
+    def __call__(self, *, now: bool = False) -> tuple[Message, ...]:
+        """Take them, and give them.
+
+        Args:
+            now: look, even if the last look was less than a second ago: for the last one before the bot returns.
+
+        Raises:
+            Unwanted: a newer message has come, and the work is to begin anew.
+        """
+
+
+def none_newer(*, now: bool = False) -> tuple[Message, ...]:  # noqa: ARG001  # the signature of `Newer`
+    """Know of no newer messages, for a turn that was made by hand."""
+    return ()
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a bot notes beside its answer.
+
+    Attributes:
+        tokens: that models have used up, as far as is known.
+        in_vain: those of them whose answer was thrown away within the turn.
+        handoff: why it calls a person; empty: it does not.
+    """
+
+    tokens: int = 0
+    in_vain: int = 0
+    handoff: str = ""
+
+
 @dataclass(slots=True)
 class Turn:
     """What a bot answers: every unanswered message of one conversation, and what it knows of it.
@@ -434,12 +472,13 @@ class Turn:
         newer: takes the messages that have come since into this turn, where its setting is to absorb them: they are
             in `messages` from then on, and the one reply covers them too. Gives those that joined just now. Where the
             setting is to restart it raises `Unwanted` instead. Ask at each boundary of the work: a piece of an answer,
-            a tool; at most one read a second is made.
+            a tool; at most one read a second is made, but where it is asked for `now`.
         stopped: tells whether the reply is no longer wanted (time ran out, or another holder took over).
         secret: reads a secret or another parameter by reference (`ssm:NAME`, `secretsmanager:NAME`, at the desk
             `env:NAME`), from memory for some minutes.
         once: makes an effect happen once, however often this turn is generated.
         grant: by what right; None for a turn that was made by hand.
+        tally: what the bot notes beside its answer; every copy of the turn has the same.
     """
 
     conversation_id: str
@@ -450,11 +489,33 @@ class Turn:
     attempt: int = 1
     overflowed: int = 0
     outdated: Callable[[], bool] = lambda: False
-    newer: Callable[[], tuple[Message, ...]] = lambda: ()
+    newer: Newer = none_newer
     stopped: Callable[[], bool] = lambda: False
     secret: Callable[[str], str] = no_secret
     once: Once = not_recorded
     grant: Grant | None = None
+    tally: Tally = field(default_factory=Tally)
+
+    def spent(self, tokens: int, *, in_vain: bool = False) -> None:
+        """Count tokens of a model, for the metrics; `in_vain` where what they bought is in no reply."""
+        self.tally.tokens += tokens
+        self.tally.in_vain += tokens if in_vain else 0
+
+    def handoff(self, reason: str) -> None:
+        """Call a person: with the reply to this turn the bot falls silent, and whoever is on duty is told.
+
+        What the bot returns is said before, such as "A colleague will be with you". Nothing happens if the reply is
+        thrown away, since the next one decides anew.
+
+        Args:
+            reason: for the colleague, who reads it outside of the chat; at most 500 characters of it are kept.
+
+        Raises:
+            ValueError: blank.
+        """
+        if not reason.strip():
+            raise ValueError("handoff: the reason is blank; say in a few words why a person is needed")
+        self.tally.handoff = reason[:MAX_HANDOFF_LENGTH]
 
     def idempotency_key(self, name: str, key: object) -> str:
         """Name an effect for the other side, the same in every attempt at this turn: 32 hex digits.
@@ -483,11 +544,17 @@ class Replied:
     Attributes:
         state: its state afterwards as JSON; None: unchanged.
         absorbed: the messages that joined the turn after it had begun, as the row has them: it answers them too.
+        tokens: what it has cost, as far as is known.
+        in_vain: those of them whose answer was thrown away on the way.
+        handoff: why it calls a person; empty: it does not.
     """
 
     reply: Reply
     state: str | None = None
     absorbed: tuple[Message, ...] = ()
+    tokens: int = 0
+    in_vain: int = 0
+    handoff: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,17 +566,25 @@ class BotFailed:
         retry_after_ms: not sooner than this, if the model said so.
         final: no further attempt can do better, so the fallback reply is next.
         ours: the fault is on our side (a key that expired), so the alarm is raised.
+        tokens: what it has cost, as far as is known.
     """
 
     reason: str
     retry_after_ms: int | None = None
     final: bool = False
     ours: bool = False
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
-    """The bot has stopped, since its reply could not be committed any more: whoever claims next answers everything."""
+    """The bot has stopped, since its reply could not be committed any more: whoever claims next answers everything.
+
+    Attributes:
+        tokens: what it has cost, as far as is known.
+    """
+
+    tokens: int = 0
 
 
 class Work(Protocol):
@@ -518,8 +593,12 @@ class Work(Protocol):
     async def wait(self, until_ms: int) -> Replied | BotFailed | Outdated | None:
         """Wait for the answer until the given time (epoch ms); None: still running."""
 
-    async def cancel(self) -> None:
-        """Say that the answer is not wanted any more. Never fails; the bot may go on for a while, unheard."""
+    async def cancel(self) -> int:
+        """Say that the answer is not wanted any more. Never fails; the bot may go on for a while, unheard.
+
+        Returns:
+            The tokens that it has cost so far, as far as is known.
+        """
 
 
 class Bot(Protocol):
@@ -585,6 +664,10 @@ class Channel(Protocol):
     def taken(self) -> Response | None:
         """The answer to a webhook whose messages are kept, where the provider wants one of its own; None: any 200."""
 
+    @property
+    def typing_ms(self) -> int | None:
+        """For how long the channel shows what `typing` asks for; None where it has no such sign."""
+
     def verify(self, request: Request, now_ms: int) -> None:
         """Check the proof over the raw bytes, in constant time, before anything is parsed.
 
@@ -634,6 +717,30 @@ class Channel(Protocol):
 
     async def typing(self, to: Message) -> None:
         """Show that a reply is being written. Best effort: never raises."""
+
+
+class Notifier(Protocol):
+    """Reaches whoever is on duty."""
+
+    async def call(self, conversation_id: str, reason: str) -> None:
+        """Say that a conversation needs a person. Whoever is called may be called twice.
+
+        Raises:
+            Transient: nobody may have been told; may work later.
+            Permanent: nobody was told, and it will not work later: the deployment is wrong.
+        """
+
+
+class NobodyOnDuty:
+    """Implements `Notifier` where nobody was named."""
+
+    async def call(self, conversation_id: str, reason: str) -> None:
+        """Find nobody to tell.
+
+        Raises:
+            Permanent: always.
+        """
+        raise Permanent(f"nobody to tell that {conversation_id} needs a person ({len(reason)} characters of reason)")
 
 
 class Channels(Protocol):
@@ -807,6 +914,8 @@ class Policy:
         on_newer: what a bot that asks does with a message that comes while it is at work: it joins the turn, or the
             work is thrown away and begun anew with everything.
         late_edits: what an edit is that comes when its message was read already: nothing, or a new message.
+        moment: said where a reply takes long, once for a burst; empty: nothing.
+        moment_ms: how long a bot is at work before that is said.
     """
 
     in_doubt: Literal["hold", "resend"] = "hold"
@@ -817,6 +926,8 @@ class Policy:
     pause_ms: int = 1_800_000
     on_resume: OnResume = "answer"
     on_newer: OnNewer = "absorb"
+    moment: str = ""
+    moment_ms: int = 8_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -832,3 +943,4 @@ class Outside:
     observer: Observer
     timing: Timing
     policy: Policy = field(default_factory=Policy)
+    notifier: Notifier = field(default_factory=NobodyOnDuty)

@@ -30,6 +30,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 NUMBERS: dict[str, tuple[int, int, int]] = {
     "HISTORY_TURNS": (20, 0, 200),
     "PAUSE_MS": (1_800_000, 1_000, LONGEST_PAUSE_MS),
+    "MOMENT_MS": (8_000, 1_000, 600_000),
     "GENERATION_MS": (100_000, 1_000, 885_000),
     "SEND_BUDGET_MS": (15_000, 1_000, 120_000),
 }
@@ -38,6 +39,7 @@ NUMBERS: dict[str, tuple[int, int, int]] = {
 TEXTS: dict[str, tuple[str, str, str]] = {
     "BOT": ("bot:reply", r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", "module:function, such as bot:reply"),
     "FALLBACK_REPLY": ("", r"(?s).{0,1000}", "at most 1,000 characters"),
+    "MOMENT_REPLY": ("", r"(?s).{0,1000}", "at most 1,000 characters"),
     "SERVICE_NAME": ("rejoinder", r"[\w.-]{1,128}", "1 to 128 letters, digits, `_`, `.` or `-`"),
 }
 """Default, pattern and description of the texts that have a default."""
@@ -54,6 +56,7 @@ PLACES: dict[str, tuple[str, str, frozenset[Function]]] = {
     "DEAD_LETTER_QUEUE_ARN": (r"arn:.+", "its ARN", frozenset({"ingest", "generate", "sweep"})),
     "SCHEDULE_GROUP": (r"[\w.-]{1,64}", "the schedule group's name", frozenset({"ingest", "generate", "sweep"})),
     "SCHEDULE_ROLE_ARN": (r"arn:.+", "the role's ARN", frozenset({"ingest", "generate", "sweep"})),
+    "HANDOFF_TOPIC_ARN": (r"arn:.+", "the ARN of the topic that calls a person", frozenset({"generate"})),
     # the generator learns its own ARN from its invocation: a resource cannot refer to itself
     "GENERATOR_ARN": (r"arn:.+", "the generator function's ARN", frozenset({"ingest", "sweep"})),
 }
@@ -107,6 +110,7 @@ class Settings:
     schedule_group: str = ""
     schedule_role_arn: str = ""
     generator_arn: str = ""
+    handoff_topic_arn: str = ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str], function: Function | None = None) -> "Settings":
@@ -130,6 +134,8 @@ class Settings:
             reader.number("PAUSE_MS"),
             cast("OnResume", reader.choice("ON_RESUME")),
             cast("OnNewer", reader.choice("ON_NEWER")),
+            reader.text("MOMENT_REPLY"),
+            reader.number("MOMENT_MS"),
         )
         settings = cls(
             timing=timing,

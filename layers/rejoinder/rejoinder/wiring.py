@@ -15,6 +15,7 @@ from botocore.config import Config
 from rejoinder import channels
 from rejoinder.accounts import Accounts
 from rejoinder.bots.function import FunctionBot, load
+from rejoinder.calling import Topic
 from rejoinder.effects import Effects
 from rejoinder.ingest import Ingest
 from rejoinder.newer import Look
@@ -35,6 +36,7 @@ from rejoinder.waking import Waking
 if TYPE_CHECKING:
     from mypy_boto3_scheduler import EventBridgeSchedulerClient
     from mypy_boto3_secretsmanager import SecretsManagerClient
+    from mypy_boto3_sns import SNSClient
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_ssm import SSMClient
 
@@ -71,6 +73,11 @@ class Clients:
         return client
 
     @cached_property
+    def _sns(self) -> "SNSClient":
+        client: SNSClient = self._create("sns", tries=2)
+        return client
+
+    @cached_property
     def _ssm(self) -> "SSMClient":
         client: SSMClient = self._create("ssm", tries=2)
         return client
@@ -96,6 +103,10 @@ class Clients:
     def scheduler(self) -> "EventBridgeSchedulerClient":
         """EventBridge Scheduler."""
         return self._scheduler
+
+    def sns(self) -> "SNSClient":
+        """The topic by which a bot calls a person."""
+        return self._sns
 
     def ssm(self) -> "SSMClient":
         """The Parameter Store."""
@@ -155,6 +166,7 @@ class Wiring:
             observer=self.observer,
             timing=self.settings.timing,
             policy=self.settings.policy,
+            notifier=Topic(self._clients.sns, self.settings.handoff_topic_arn),
         )
         return Waking(outside, lanes.bury_unreadable, self.settings.generation_ms, self.settings.send_budget_ms)
 

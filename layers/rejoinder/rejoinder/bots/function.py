@@ -29,6 +29,7 @@ from rejoinder.ports import (
     Raw,
     Replied,
     Reply,
+    Tally,
     Text,
     Transient,
     Turn,
@@ -99,7 +100,7 @@ class FunctionBot:
 
     async def start(self, turn: Turn) -> "FunctionWork":
         """Begin to answer, in a thread that dies with the process."""
-        work = FunctionWork(self._clock, self._flag())
+        work = FunctionWork(self._clock, self._flag(), turn.tally)
         turn = replace(
             turn,
             stopped=lambda: work.cancelled or self._clock.now_ms() >= turn.deadline_ms,
@@ -122,6 +123,7 @@ class FunctionWork:
 
     clock: Clock
     done: Flag
+    tally: Tally
     result: Replied | BotFailed | Outdated | None = None
     cancelled: bool = False
 
@@ -136,9 +138,10 @@ class FunctionWork:
             self.done.wait(left_ms / 1000)
         return self.result
 
-    async def cancel(self) -> None:
+    async def cancel(self) -> int:
         """Say that the answer is not wanted any more: `turn.stopped()` is true from now on."""
         self.cancelled = True
+        return self.tally.tokens
 
 
 def covering(result: Replied | BotFailed | Outdated, watch: Watch | None) -> Replied | BotFailed | Outdated:
@@ -156,13 +159,19 @@ def answer(function: BotFunction, turn: Turn) -> Replied | BotFailed | Outdated:
         if isawaitable(returned):
             returned = _awaited(returned)
     except BaseException as error:  # noqa: BLE001  # a bot that calls sys.exit() has failed, too
-        return ended_by(error, reason_of(error, turn))
+        return replace(ended_by(error, reason_of(error, turn)), tokens=turn.tally.tokens)
     try:
         reply = read_reply(returned)
         after = read_state(turn.state)
     except Permanent as refusal:
-        return BotFailed(str(refusal))
-    return Replied(reply, None if json.dumps(turn.state, sort_keys=True) == before else after)
+        return BotFailed(str(refusal), tokens=turn.tally.tokens)
+    return Replied(
+        reply,
+        None if json.dumps(turn.state, sort_keys=True) == before else after,
+        tokens=turn.tally.tokens,
+        in_vain=turn.tally.in_vain,
+        handoff=valid(turn.tally.handoff),
+    )
 
 
 def ended_by(error: BaseException, reason: str) -> BotFailed | Outdated:

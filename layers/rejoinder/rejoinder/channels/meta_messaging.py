@@ -61,6 +61,7 @@ class MessagingChannel:
     """Implements `ports.Channel` for one page or Instagram account."""
 
     taken = None
+    typing_ms = 20_000
 
     def __init__(self, platform: Platform, fields: Mapping[str, str], graph_url: str) -> None:
         self._platform = platform

@@ -119,6 +119,7 @@ class SlackChannel:
     """Implements `ports.Channel` for one app. A conversation's account is the workspace's id."""
 
     taken = None
+    typing_ms = 120_000
 
     def __init__(
         self, signing_secret: str, tokens: Mapping[str, str], answers: Answers, status: str, api_url: str

@@ -83,6 +83,7 @@ class SmsAwsChannel:
     """Implements `ports.Channel` for one topic, with the numbers whose messages it carries."""
 
     taken = None
+    typing_ms = None
 
     def __init__(self, topic_arn: str, numbers: frozenset[str], configuration_set: str, service: Service) -> None:
         self._topic_arn = topic_arn

@@ -7,6 +7,7 @@ not accept is corrected at once where it says how: it did certainly not happen, 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rejoinder import http
@@ -63,6 +64,7 @@ class TelegramChannel:
     """Implements `ports.Channel` for one bot. Its account is the bot's id, which is the token up to the colon."""
 
     taken = None
+    typing_ms = 5_000
 
     def __init__(self, token: str, secret: str, api_url: str) -> None:
         self._reader = UpdateReader(token.partition(":")[0])
@@ -144,12 +146,12 @@ class TelegramChannel:
     async def typing(self, to: Message) -> None:
         """Show "typing" for five seconds, or until the reply comes; a button that was pressed stops to glow."""
         address = Address.parse(to.address)
-        try:
-            if address.press:
-                self.call("answerCallbackQuery", {"callback_query_id": address.press}, TYPING)
-            self.call("sendChatAction", {**address.fields, "action": "typing"}, TYPING)
-        except Fault:
-            return  # best effort
+        calls: list[tuple[str, Mapping[str, Any]]] = [("sendChatAction", {**address.fields, "action": "typing"})]
+        if address.press:
+            calls.insert(0, ("answerCallbackQuery", {"callback_query_id": address.press}))
+        for method, payload in calls:
+            with suppress(Fault):  # best effort; a button that is answered already must not hide the typing
+                self.call(method, payload, TYPING)
 
     def call(self, method: str, payload: Mapping[str, Any], limits: http.Limits) -> Any:
         """Make one request of any method, and give the `result` of a success.

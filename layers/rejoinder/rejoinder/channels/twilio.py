@@ -66,6 +66,7 @@ class TwilioChannel:
     """Implements `ports.Channel` for one Twilio account, with all its numbers: they are the conversations' accounts."""
 
     taken = Response(200, '<?xml version="1.0" encoding="UTF-8"?><Response/>', "text/xml")
+    typing_ms = None
 
     def __init__(self, fields: Mapping[str, str]) -> None:
         self._auth_token = fields["auth_token"]

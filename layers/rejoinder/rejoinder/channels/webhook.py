@@ -115,6 +115,7 @@ class WebhookChannel:
     """Implements `ports.Channel` for one account."""
 
     taken = None
+    typing_ms = None
 
     def __init__(self, account: str, secret: str, reply_url: str, clock: Clock, *, controls: bool = False) -> None:
         self._account = account

@@ -50,6 +50,9 @@ def typing_payload(to: Message) -> dict[str, Any]:
 class WhatsAppChannel:
     """Implements `ports.Channel` for one app, with all its numbers: a conversation's account is the number's id."""
 
+    taken = None
+    typing_ms = 25_000
+
     def __init__(self, app_secret: str, verify_token: str, access_token: str, graph_url: str) -> None:
         self._app_secret = app_secret
         self._verify_token = verify_token

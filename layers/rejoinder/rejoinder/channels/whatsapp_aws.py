@@ -80,6 +80,7 @@ class WhatsAppAwsChannel:
     """Implements `ports.Channel` for one topic, with the numbers that are to be answered from."""
 
     taken = None
+    typing_ms = 25_000
 
     def __init__(self, topic_arn: str, arns: frozenset[str], api_version: str, endpoint_url: str) -> None:
         self._topic_arn = topic_arn

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rejoinder.ingest import Ingest
-from rejoinder.local.feed import Feed, FeedObserver
+from rejoinder.local.feed import Feed, FeedNotifier, FeedObserver
 from rejoinder.local.sharing import OneAtATime
 from rejoinder.local.thinking import Crashed, ThinkingBot
 from rejoinder.local.view import message_view, row_view
@@ -89,7 +89,16 @@ class Deployment:
         wake_ups: WakeUps = OneAtATime(self._armed, self._mutex, self._promised)
         self.ingest = Ingest(self.store, wake_ups, channels, clock, observer, self.timing, settings.policy)
         self._outside = Outside(
-            self.store, wake_ups, channels, self.bot, clock, SystemIds(), observer, self.timing, settings.policy
+            self.store,
+            wake_ups,
+            channels,
+            self.bot,
+            clock,
+            SystemIds(),
+            observer,
+            self.timing,
+            settings.policy,
+            FeedNotifier(feed),
         )
         self._waking = Waking(self._outside, self._unreadable, settings.generation_ms, settings.send_budget_ms)
 

@@ -20,7 +20,7 @@ class Entry:
 
     Attributes:
         number: counts from 1; a follower that lost its connection goes on after the last one it saw.
-        kind: `write`, `webhook`, `wake_up`, `reply`, `bot`, `settings` or `happening`.
+        kind: `write`, `webhook`, `wake_up`, `reply`, `bot`, `settings`, `handoff` or `happening`.
         at_ms: epoch milliseconds.
         conversation_id: empty where none is concerned.
         fields: the rest, ready for JSON.
@@ -97,3 +97,14 @@ class FeedObserver:
         self._feed.publish("happening", conversation_id, what=what, fields=fields)
         shown = " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
         self._say(f"{what:<14} {conversation_id} {shown}".rstrip())
+
+
+class FeedNotifier:
+    """Implements `ports.Notifier`: whoever follows the feed is on duty."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+
+    async def call(self, conversation_id: str, reason: str) -> None:
+        """Publish it."""
+        self._feed.publish("handoff", conversation_id, reason=reason)

@@ -91,8 +91,7 @@ class ThinkingWork:
         self.over = result is not None
         return result
 
-    async def cancel(self) -> None:
+    async def cancel(self) -> int:
         """Stop to think."""
         self.over = True
-        if self._work is not None:
-            await self._work.cancel()
+        return 0 if self._work is None else await self._work.cancel()

@@ -13,6 +13,10 @@ HAPPENINGS: dict[str, str] = {
     "continued": "info",
     "handled": "info",
     "withheld": "info",
+    "handed_off": "info",
+    "moment_said": "info",
+    "spent": "info",
+    "spent_in_vain": "info",
     "not_asked": "info",
     "looked": "debug",
     # what a channel sends beside messages
@@ -30,7 +34,9 @@ HAPPENINGS: dict[str, str] = {
     "expiry_unarmed": "warning",
     "guarantee_failed": "warning",
     "in_doubt": "warning",
+    "handoff_delayed": "warning",
     "lost": "warning",
+    "moment_unsaid": "warning",
     "renewal_failed": "warning",
     "send_delayed": "warning",
     "sweep_cut_short": "warning",
@@ -41,6 +47,7 @@ HAPPENINGS: dict[str, str] = {
     "effect_in_doubt": "error",
     "escaped": "error",
     "fallback": "error",
+    "handoff_unheard": "error",
     "held": "error",
     "misconfigured": "error",
     "overflowed": "error",
@@ -52,5 +59,5 @@ HAPPENINGS: dict[str, str] = {
 }
 """Name to level of its log line; each is also a metric, counted."""
 
-GAUGES: dict[str, str] = {"oldest_ms": "Milliseconds"}
+GAUGES: dict[str, str] = {"oldest_ms": "Milliseconds", "tokens": "Count", "tokens_in_vain": "Count"}
 """Fields whose value is a metric of its own."""

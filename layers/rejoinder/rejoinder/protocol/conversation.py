@@ -184,7 +184,7 @@ class Row:
 
     @property
     def delivers_in_pause(self) -> bool:
-        """Whether the pause is no reason to keep the outbox: a person said it, or it is the reply that set the pause."""
+        """Whether the pause does not keep the outbox: a person said it, or this very reply has set the pause."""
         outbox = self.outbox
         if outbox is None or outbox.handled:
             return outbox is not None
