@@ -10,7 +10,7 @@ SAM := $(SAM_VENV)/bin/sam
 EVENT ?= events/telegram/text.json
 
 .DEFAULT_GOAL := help
-.PHONY: help dev test check format setup e2e-tools build deploy e2e fuzz invoke start-api stop-emulator docs clean
+.PHONY: help dev test prove check format setup e2e-tools build deploy e2e fuzz invoke start-api stop-emulator docs clean
 
 help: ## Print this help
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -28,6 +28,9 @@ dev: setup ## Serve the bot and its playground on http://127.0.0.1:8765
 
 test: setup ## Run every test that needs neither Docker nor a browser
 	$(BIN)/python -m pytest -m 'not e2e' -n auto $(ARGS)
+
+prove: setup ## Explore every interleaving, e.g. make prove BOUND=messages=3,crashes=1
+	@$(BIN)/python -m rejoinder.simulator.prove $(BOUND)
 
 check: setup ## Lint, types, import contracts
 	$(BIN)/ruff format --check .

@@ -6,7 +6,14 @@ from typing import Any, NamedTuple
 
 from rejoinder.protocol.identity import message_id
 from rejoinder.simulator.bound import FAULTS, Bound
-from rejoinder.simulator.checkers import Broken, accepted_means_recorded, answered_in_time, at_rest, ends_well, longest_wait_ms
+from rejoinder.simulator.checkers import (
+    Broken,
+    accepted_means_recorded,
+    answered_in_time,
+    at_rest,
+    ends_well,
+    longest_wait_ms,
+)
 from rejoinder.simulator.moves import Moves
 from rejoinder.simulator.shifting import NOW_MS
 from rejoinder.simulator.stage import Stage

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rejoinder.simulator.ledger import Step
-from rejoinder.simulator.moves import READS
 from rejoinder.simulator.plan import Plan
 from rejoinder.simulator.stepping import Call
+from rejoinder.simulator.tables import READS
 
 
 class Fault(StrEnum):
@@ -77,7 +77,9 @@ def faults_of(call: Call) -> tuple[Fault, ...]:
     return _ANYWHERE
 
 
-LEAVES_A_DOUBT = frozenset({Fault.CRASH, Fault.CRASH_AFTER, Fault.STALL, Fault.UNKNOWN_SENT, Fault.GIVEN_UP, Fault.THROTTLED})
+LEAVES_A_DOUBT = frozenset(
+    {Fault.CRASH, Fault.CRASH_AFTER, Fault.STALL, Fault.UNKNOWN_SENT, Fault.GIVEN_UP, Fault.THROTTLED}
+)
 """After these nobody may know any more whether a reply went out."""
 
 

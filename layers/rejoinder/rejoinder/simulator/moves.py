@@ -4,7 +4,6 @@ A store call on a row, an answer to an invocation, a value at another time: each
 real code runs for the first of each and a dictionary answers the rest.
 """
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,39 +17,18 @@ from rejoinder.simulator.bound import Bound
 from rejoinder.simulator.checkers import Broken, check_step, own_writes_are_recognised
 from rejoinder.simulator.ledger import Ledger, Step
 from rejoinder.simulator.owners import OWNERS, owners_in
-from rejoinder.simulator.program import CONVERSATION, Beginning, Entry, Program, build
+from rejoinder.simulator.program import CONVERSATION, Beginning, Entry, Program, build, goes_first
 from rejoinder.simulator.shifting import NOW_MS
 from rejoinder.simulator.stage import Stage, StageChannel, bot_answer, turn_seen
 from rejoinder.simulator.stepping import Call, SteppedPort
-from rejoinder.stores.memory import Kept, MemoryStore
+from rejoinder.simulator.tables import ITEM_WRITES, READS, Items, Table, item_key
+from rejoinder.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
     from rejoinder.simulator.branches import State
 
-Items = tuple[tuple[tuple[str, str], Kept[Any]], ...]
-
-READS = frozenset({"read", "state", "history", "texts", "was_answered", "held", "owed"})
-ITEM_WRITES = frozenset({"put_text", "put_turn", "put_state", "put_held"})
 OUTDATED = (-1, -1)
-
-
-class Table[T: Hashable]:
-    """Values by number, and their numbers by value."""
-
-    def __init__(self) -> None:
-        self.values: list[T] = []
-        self.numbers: dict[T, int] = {}
-
-    def number(self, value: T) -> int:
-        """The number of a value, which may be new."""
-        found = self.numbers.get(value)
-        if found is None:
-            found = self.numbers[value] = len(self.values)
-            self.values.append(value)
-        return found
-
-    def __getitem__(self, number: int) -> T:
-        return self.values[number]
+"""What an outdated wake-up has seen: nothing that any row shows."""
 
 
 @dataclass(slots=True)
@@ -76,6 +54,7 @@ class Moves:
     programs: list[Program] = field(default_factory=list)
     call_of: list[int] = field(default_factory=list)
     mentioned: list[frozenset[str]] = field(default_factory=list)
+    unheard_of: set[int] = field(default_factory=set)
     goes_first: list[bool] = field(default_factory=list)
     numbers: dict[Any, int] = field(default_factory=dict)
     rested: set[tuple[int, int, int]] = field(default_factory=set)
@@ -153,6 +132,7 @@ class Moves:
         found = self.numbers.get(key)
         if found is None:
             found = self.numbers[key] = len(self.programs)
+            self.unheard_of.add(found)
             self.programs.append(self.programs[number])
             self.call_of.append(self.call_of[number])
             self.goes_first.append(False)
@@ -164,7 +144,8 @@ class Moves:
         key = ("program", number, by_ms)
         found = self.memo.get(key)
         if found is None:
-            found = self.memo[key] = self._built(*self.programs[number].moved(by_ms))
+            found = self._built(*self.programs[number].moved(by_ms))
+            found = self.memo[key] = self.unheard(found) if number in self.unheard_of else found
         return int(found)
 
     def _built(self, beginning: Beginning, log: tuple[Entry, ...]) -> int:
@@ -174,7 +155,9 @@ class Moves:
             number = self.numbers[program.key] = len(self.programs)
             self.programs.append(program)
             self.call_of.append(-1 if program.call is None else self.calls.number(program.call))
-            self.goes_first.append(program.call is not None and self._goes_first(program.call, program.log[-1].to))
+            may_stall = bool(self.bound.stalls)
+            first = program.call is not None and goes_first(program.call, program.log[-1].to, may_stall=may_stall)
+            self.goes_first.append(first)
             self.mentioned.append(owners_in(program.log) | {beginning.owner})
         elif self.audited and log != self.programs[number].log:
             self.twins[number] = beginning, program.log
@@ -203,29 +186,6 @@ class Moves:
             if self.goes_first[number]:
                 return place
         return None
-
-    def _goes_first(self, call: Call, answered: str) -> bool:
-        """Whether nothing is lost when a call is performed before anybody else acts: they come to the same after it.
-
-        Args:
-            call: the call.
-            answered: the call that its caller was answered just before.
-        """
-        match call.port, call.method:
-            case "wake_ups", _:  # nobody sees it before it is due; a slow arming is a late wake-up, which has a budget
-                return True
-            case "store", "claim":  # who has just begun could as well have begun later
-                return True
-            case (
-                "store",
-                "state" | "put_state" | "put_held",
-            ):  # a state gives way to newer ones alone; nobody reads HELD#
-                return True
-            case "store", "commit":  # nobody sees a bot's answer: what comes between could as well come before it
-                return answered == "wait"
-            case "store", "resume" | "put_turn":  # one goes on at once from the call before, if nobody may stall
-                return not self.bound.stalls
-        return False
 
     def stalls(self, state: "State") -> bool:
         """Whether somebody would stall if time passed now: an ingest, or a holder who does not wait for its bot.
@@ -401,7 +361,7 @@ class Moves:
         if found is None:
             table: Any = {"row": self.rows, "ledger": self.ledgers, "call": self.calls}[kind]
             found = self.memo[key] = owners_in(table[number])
-        return found  # type: ignore[no-any-return]
+        return found
 
     def moved_row(self, number: int, by_ms: int) -> int:
         """The row as it looks when time has passed."""
@@ -427,13 +387,3 @@ class Moves:
         if found is None:
             found = self.memo[key] = self.calls.number(shifting.shifted(self.calls[number], by_ms))
         return int(found)
-
-
-def item_key(call: Call) -> tuple[str, str] | None:
-    """The item that a store call writes, where a checker looks at it."""
-    match call.method:
-        case "put_state":
-            return call.args[0], "STATE"
-        case "put_turn":
-            return call.args[0], f"TURN#{call.args[1].answered:012d}"
-    return None

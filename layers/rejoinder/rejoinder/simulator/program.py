@@ -126,3 +126,28 @@ def message_fields(name: str) -> dict[str, str]:
 
 CONVERSATION = "stage:shop:ana"
 """The one conversation that is explored: no two share anything."""
+
+
+def goes_first(call: Call, answered: str, *, may_stall: bool) -> bool:
+    """Whether nothing is lost when a call is performed before anybody else acts: they come to the same after it.
+
+    Args:
+        call: the call.
+        answered: the call that its caller was answered just before.
+        may_stall: an invocation may pause between two calls.
+    """
+    match call.port, call.method:
+        case "wake_ups", _:  # nobody sees it before it is due; a slow arming is a late wake-up, which has a budget
+            return True
+        case "store", "claim":  # who has just begun could as well have begun later
+            return True
+        case (
+            "store",
+            "state" | "put_state" | "put_held",
+        ):  # a state gives way to newer ones alone; nobody reads HELD#
+            return True
+        case "store", "commit":  # nobody sees a bot's answer: what comes between could as well come before it
+            return answered == "wait"
+        case "store", "resume" | "put_turn":  # one goes on at once from the call before, if nobody may stall
+            return not may_stall
+    return False

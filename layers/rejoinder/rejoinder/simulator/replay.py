@@ -7,9 +7,9 @@ import argparse
 import sys
 
 from rejoinder.simulator.plan import Plan
-from rejoinder.simulator.runs import BrokenRun, Run
+from rejoinder.simulator.runs import Run
 from rejoinder.simulator.shrink import history, shrunk
-
+from rejoinder.simulator.talks import BrokenRun
 
 _DEFAULT = Plan(seed=0)
 

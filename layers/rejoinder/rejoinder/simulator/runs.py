@@ -16,7 +16,6 @@ from rejoinder.observe.memory import MemoryObserver
 from rejoinder.ports import (
     BotFailed,
     Permanent,
-    Replied,
     Transient,
     UnknownOutcome,
 )
@@ -34,11 +33,12 @@ from rejoinder.simulator.checkers import (
     ends_well,
     longest_wait_ms,
 )
-from rejoinder.simulator.ledger import Ledger, Step
-from rejoinder.simulator.moves import item_key
+from rejoinder.simulator.ledger import Step
 from rejoinder.simulator.plan import START_MS, Delivery, Plan, script
 from rejoinder.simulator.stage import Stage, StageChannel, UseCase, bot_answer, turn_seen, webhook
 from rejoinder.simulator.stepping import Actor, Call, SteppedPort
+from rejoinder.simulator.tables import item_key
+from rejoinder.simulator.talks import BrokenRun, Running, Talk
 from rejoinder.simulator.words import answer_in_words, row_in_words
 from rejoinder.stores.memory import MemoryStore
 from rejoinder.sweep import sweep
@@ -46,56 +46,6 @@ from rejoinder.sweep import sweep
 SWEEP_EACH_MS = 300_000
 SEND_BUDGET_MS = 15_000
 """Between the bot's deadline and the generator's time-out, for commit and send."""
-
-
-class BrokenRun(AssertionError):  # noqa: N818  # it is what a test fails with
-    """A promise was broken in a conversation of a random run."""
-
-    def __init__(self, plan: Plan, conversation: int, broken: Broken) -> None:
-        super().__init__(f"conversation {conversation}: {broken}\nagain: python -m rejoinder.simulator.replay {plan}")
-        self.plan = plan
-        self.conversation = conversation
-        self.broken = broken
-
-
-@dataclass(slots=True, eq=False)
-class Running:
-    """One invocation in mid-air.
-
-    Attributes:
-        number: of the invocations of its conversation; choices about it are drawn by that.
-        woken_by: what a generator was begun on; None for an ingest.
-        message: the number of the message that an ingest handles.
-        skew_ms: how far its clock is off.
-        until_ms: its function's time-out.
-        steps: how many calls it has made.
-        done_at_ms: when its bot will have answered; None: never.
-    """
-
-    actor: Actor
-    conversation: int
-    number: int
-    skew_ms: int
-    until_ms: int
-    woken_by: WakeUp | None = None
-    message: int = 0
-    delivery: Delivery | None = None
-    steps: int = 0
-    done_at_ms: int | None = 0
-    thought: Replied | BotFailed | None = None
-    over: bool = False
-
-
-@dataclass(slots=True)
-class Talk:
-    """One conversation, and the truth about it."""
-
-    conversation_id: str
-    can_tell: bool
-    ledger: Ledger = field(default_factory=Ledger)
-    invocations: int = 0
-    faults: int = 0
-    fired: list[tuple[int, int, int]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -254,7 +204,7 @@ class Run:
             self.doubt(talk)
 
     def doubt(self, talk: Talk) -> None:
-        """Count a doubt, where one allows anything: on hold none does, unless the channel told that nothing went out."""
+        """Count a doubt, where it allows anything: on hold it does not, unless the channel tells what went out."""
         if self.plan.policy.in_doubt == "resend" or talk.can_tell:
             talk.ledger = replace(talk.ledger, doubts=talk.ledger.doubts + 1)
 

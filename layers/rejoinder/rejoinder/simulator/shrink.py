@@ -1,10 +1,12 @@
 """Make a failing random run small: one conversation, as few messages and faults as still break the same promise."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from rejoinder.simulator.plan import Plan, script
-from rejoinder.simulator.runs import BrokenRun, Run
+from rejoinder.simulator.runs import Run
+from rejoinder.simulator.talks import BrokenRun
 
 
 def failure(plan: Plan) -> BrokenRun | None:
@@ -23,16 +25,23 @@ def shrunk(broken: BrokenRun) -> BrokenRun:
         found = failure(plan)
         return found if found is not None and found.broken.checker == broken.broken.checker else None
 
-    alone = still(replace(broken.plan, only=frozenset({broken.conversation}))) or broken
-    messages = sorted({(one.conversation, one.message) for one in script(alone.plan, broken.conversation)})
-    smaller = least(alone, messages, lambda plan, left_out: still(replace(plan, without=plan.without | left_out)))
-    run = Run(smaller.plan)
-    try:
-        run.play()
-    except BrokenRun:
-        faults = run.talks[broken.conversation].fired if broken.conversation in run.talks else []
-        return least(smaller, faults, lambda plan, left_out: still(replace(plan, spared=plan.spared | left_out)))
+    smaller = still(replace(broken.plan, only=frozenset({broken.conversation}))) or broken
+    size = 0
+    while size != len(str(smaller.plan)):  # a fault less may make a message needless, and the other way round
+        size = len(str(smaller.plan))
+        messages = sorted({(one.conversation, one.message) for one in script(smaller.plan, broken.conversation)})
+        smaller = least(smaller, messages, lambda plan, left_out: still(replace(plan, without=plan.without | left_out)))
+        faults = fired(smaller)
+        smaller = least(smaller, faults, lambda plan, left_out: still(replace(plan, spared=plan.spared | left_out)))
     return smaller
+
+
+def fired(broken: BrokenRun) -> list[tuple[int, int, int]]:
+    """The faults that happened before a plan broke its promise."""
+    run = Run(broken.plan)
+    with suppress(BrokenRun):
+        run.play()
+    return list(run.talks[broken.conversation].fired)
 
 
 def least[T](broken: BrokenRun, parts: list[T], attempt: Callable[[Plan, frozenset[T]], BrokenRun | None]) -> BrokenRun:

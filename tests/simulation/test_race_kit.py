@@ -1,0 +1,162 @@
+"""The race kit: the three examples of docs/testing.md, and that the kit notices what it is for."""
+
+from pathlib import Path
+
+import pytest
+
+from rejoinder import Turn
+from rejoinder.protocol.timing import Timing
+from rejoinder.simulator.mutants import MUTANTS
+from rejoinder.testing import (
+    NoRaceError,
+    UnansweredError,
+    burst,
+    crash,
+    lose_answer,
+    pause,
+    race,
+    redeliver,
+    refuse,
+)
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "testing.md"
+
+
+# --- examples: begin ---
+def reply(turn: Turn) -> str:
+    """A bot that collects a phone number and an e-mail address."""
+    for message in turn.messages:
+        if "@" in message.text:
+            turn.state["email"] = message.text.split()[-1]
+        elif "phone" in message.text:
+            turn.state["phone"] = message.text.split()[-1]
+    known = [name for name in ("phone", "email") if name in turn.state]
+    return f"I have your {' and '.join(known)}." if known else "What is your phone number?"
+
+
+def test_one_reply_covers_the_burst() -> None:
+    """Two messages within the debounce: the bot is asked once, and knows both."""
+    with race(reply) as told:
+        burst("my phone is 5550199", at=0)
+        burst("and my e-mail is ana@example.com", at=0.3)
+    assert told.replies == ["I have your phone and email."]
+    assert [len(turn.messages) for turn in told.turns] == [2]
+
+
+def test_a_message_in_mid_generation_outdates_the_reply() -> None:
+    """The e-mail comes while the model still works on the phone number: the first answer is never seen."""
+    with race(reply, thinks=5) as told:
+        burst("my phone is 5550199", at=0)
+        burst("and my e-mail is ana@example.com", at=4)
+    assert told.replies == ["I have your phone and email."]
+    assert [len(turn.messages) for turn in told.turns] == [1, 2]
+
+
+def test_a_crash_loses_nothing_and_says_nothing_twice() -> None:
+    """The function dies in mid-generation; another takes over when the lease is over."""
+    with race(reply) as told:
+        burst("my phone is 5550199", "and my e-mail is ana@example.com", gap=0.3)
+        crash(during="generation")
+    assert told.replies == ["I have your phone and email."]
+    assert told.sent[0][0] < 40
+
+
+# --- examples: end ---
+
+
+def test_the_document_shows_the_examples() -> None:
+    """What docs/testing.md shows is what runs here, word for word."""
+    source = Path(__file__).read_text()
+    examples = source.partition("# --- examples: begin ---\n")[2].partition("\n\n# --- examples: end ---")[0].strip()
+    assert examples in DOCUMENT.read_text()
+
+
+def test_state_of_an_outdated_reply_is_not_kept() -> None:
+    """The bot wrote to its state in a generation whose reply was thrown away: the next turn does not see it."""
+
+    def counting(turn: Turn) -> str:
+        turn.state["turns"] = turn.state.get("turns", 0) + 1
+        return str(turn.state["turns"])
+
+    with race(counting, thinks=5) as told:
+        burst("a", at=0)
+        burst("b", at=4)
+    assert told.replies == ["1"]
+
+
+def test_a_redelivered_message_is_answered_once() -> None:
+    with race(reply) as told:
+        burst("my phone is 5550199")
+        redeliver(at=0.1)
+        redeliver(at=30)
+    assert told.replies == ["I have your phone."]
+    assert told.row().received == 1
+
+
+def test_a_refused_send_is_tried_again_when_the_channel_asked_for() -> None:
+    with race(reply) as told:
+        burst("hello")
+        refuse(times=2, retry_after=7)
+    assert told.replies == ["What is your phone number?"]
+    assert told.sent[0][0] >= 14
+
+
+@pytest.mark.parametrize(("in_doubt", "sends"), [("hold", 1), ("resend", 2)])
+def test_a_lost_answer_is_held_or_sent_again(in_doubt: str, sends: int) -> None:
+    with race(reply, in_doubt=in_doubt) as told:  # type: ignore[arg-type]
+        burst("hello")
+        lose_answer(sent=True)
+    assert told.replies == ["What is your phone number?"] * sends
+
+
+def test_who_was_overtaken_sends_nothing() -> None:
+    """A generator freezes before its commit; when it wakes, another has answered."""
+    with race(reply) as told:
+        burst("hello")
+        pause(during="commit")
+    assert told.replies == ["What is your phone number?"]
+    assert len(told.turns) == 2
+
+
+def test_a_crash_in_ingest_is_mended_by_the_provider() -> None:
+    with race(reply) as told:
+        burst("my phone is 5550199")
+        crash(during="ingest")
+    assert told.replies == ["I have your phone."]
+
+
+def test_a_bot_that_always_fails_comes_to_the_fallback() -> None:
+    def broken(turn: Turn) -> str:
+        raise ValueError("no")
+
+    with race(broken, fallback="Sorry!") as told:
+        burst("hello")
+    assert told.replies == ["Sorry!"]
+    assert len(told.turns) == Timing().max_attempts
+
+
+def test_two_people_in_one_chat_are_told_apart() -> None:
+    with race(lambda turn: " and ".join(message.author_name for message in turn.messages)) as told:
+        burst("hi", by="ana", chat="group")
+        burst("hello", at=0.5, by="ben", chat="group")
+        burst("alone", by="eve")
+    assert sorted(told.replies) == ["Ana and Ben", "Eve"]
+
+
+def test_who_is_left_waiting_fails_the_test() -> None:
+    """With a broken protocol (no wake-up follows another) the message in mid-generation is never answered."""
+    broken_protocol = next(mutant for mutant in MUTANTS if mutant.name == "nothing_follows")
+
+    def raced() -> None:
+        with race(reply, thinks=45):
+            burst("my phone is 5550199", at=0)
+            burst("and my e-mail is ana@example.com", at=20)
+
+    with broken_protocol.applied(), pytest.raises(UnansweredError, match="race:shop:ana") as failed:
+        raced()
+    assert "release_superseded" in str(failed.value)
+
+
+def test_nothing_is_set_up_outside_a_race() -> None:
+    with pytest.raises(NoRaceError, match="with race"):
+        burst("hello")
