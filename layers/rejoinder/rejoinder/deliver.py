@@ -7,7 +7,7 @@ what counts.
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from rejoinder.ports import Channel, Outside, Permanent, Transient, UnknownOutcome
+from rejoinder.ports import Channel, Outside, Permanent, Store, Transient, UnknownOutcome
 from rejoinder.protocol.conversation import Held, Lease, Outbox, Row, TurnRecord, with_reply
 from rejoinder.protocol.identity import report_key
 from rejoinder.protocol.outcomes import Lost, Owing
@@ -132,13 +132,21 @@ async def resolved(
     conversation_id: str, channel: Channel, outbox: Outbox, index: int, outside: Outside
 ) -> Literal["sent"] | GiveUp | None:
     """Resolve a part in doubt: `sent`, to be sent (None), or for an operator."""
-    was_sent = await channel.was_sent(outbox.parts[index], outbox.reply_id, index)
+    was_sent = await known(conversation_id, channel, outbox, index, outside.store, outside.clock.now_ms())
     if was_sent is not None:
         return "sent" if was_sent else None
-    report = report_key(outbox.reply_id, index)
-    if report in await outside.store.texts(conversation_id, [report], outside.clock.now_ms()):
-        return "sent"
     return None if outside.policy.in_doubt == "resend" else GiveUp("in doubt")
+
+
+async def known(
+    conversation_id: str, channel: Channel, outbox: Outbox, index: int, store: Store, now_ms: int
+) -> bool | None:
+    """Find out whether a part was sent: the channel is asked, then what it has reported; None: nobody can tell."""
+    was_sent = await channel.was_sent(outbox.parts[index], outbox.reply_id, index)
+    if was_sent is not None:
+        return was_sent
+    report = report_key(outbox.reply_id, index)
+    return True if report in await store.texts(conversation_id, [report], now_ms) else None
 
 
 async def send_part(

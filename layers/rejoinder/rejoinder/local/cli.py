@@ -12,6 +12,7 @@ COMMANDS = {
     "dev": "serve the whole system and its playground on this machine",
     "send": "send a signed burst of messages to a webhook",
     "inspect": "show what is stored of a conversation, and what it waits for",
+    "held": "list the replies that are held for an operator, send one, or drop one",
     "pause": "keep the bot still in a conversation that a person takes",
     "resume": "give a conversation back to the bot",
     "connect": "connect an account of a channel to a deployment",

@@ -17,13 +17,16 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1"})
 
 
 @contextmanager
-def ask(url: str, method: str, path: str, *, after: int = 0, timeout_s: float = TIMEOUT_S) -> Iterator[HTTPResponse]:
+def ask(
+    url: str, method: str, path: str, *, content: object = None, after: int = 0, timeout_s: float = TIMEOUT_S
+) -> Iterator[HTTPResponse]:
     """Make one request, and give its answer while it is open.
 
     Args:
         url: the server's, whatever its path.
         method: in upper case.
         path: with the query.
+        content: sent as JSON; None sends nothing.
         after: of the feed, only what is newer than this entry.
         timeout_s: the longest silence, in seconds.
 
@@ -34,7 +37,10 @@ def ask(url: str, method: str, path: str, *, after: int = 0, timeout_s: float = 
     make = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     connection = make(parts.hostname or "", parts.port, timeout=timeout_s)
     try:
-        connection.request(method, path, headers={"last-event-id": str(after)} if after else {})
+        headers = {"last-event-id": str(after)} if after else {}
+        if content is not None:
+            headers["content-type"] = "application/json"
+        connection.request(method, path, None if content is None else json.dumps(content), headers)
         response = connection.getresponse()
         if response.status != 200:
             code = NOT_FOUND if response.status == 404 else FAILED

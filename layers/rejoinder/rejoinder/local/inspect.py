@@ -49,13 +49,20 @@ def lines(view: dict[str, Any]) -> Iterator[str]:
         for message in turn["messages"]:
             yield f"        < {message_line(message, now_ms)}"
         yield f"        > {written(turn, 'said')}"
+    yield from held_lines(view)
+    for effect in view["effects"]:
+        yield f"effect {effect['name']} is under way or in doubt: begun {instant(effect['begun_at_ms'], now_ms)}"
+
+
+def held_lines(view: dict[str, Any]) -> Iterator[str]:
+    """Write the replies that wait for an operator."""
     if view["held"]:
         yield f"{counted(len(view['held']), 'reply is', 'replies are')} held for an operator to send or drop"
     for held in view["held"]:
-        yield f"  {held['answered']:>4}  {instant(held['at_ms'], now_ms)}  {held['reason']}"
-        yield f"        > {written(held['reply'], 'said')}"
-    for effect in view["effects"]:
-        yield f"effect {effect['name']} is under way or in doubt: begun {instant(effect['begun_at_ms'], now_ms)}"
+        reply = held["reply"]
+        sent = f"{reply['sent']} of {counted(reply['parts'], 'part', 'parts')} sent"
+        yield f"  {held['answered']:>4}  {instant(held['at_ms'], view['now_ms'])}  {sent}, {held['reason']}"
+        yield f"        > {written(reply, 'said')}"
 
 
 def facts(row: dict[str, Any], now_ms: int) -> Iterator[tuple[str, str]]:

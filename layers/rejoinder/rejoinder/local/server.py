@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from rejoinder.ingest import MAX_BODY_BYTES
+from rejoinder.local import releasing
 from rejoinder.local.deployment import Deployment
 from rejoinder.local.devserver import LOOPBACK_NAMES
 from rejoinder.local.playground import Playground
@@ -20,6 +21,9 @@ from rejoinder.run import run
 TURNS_SHOWN = 5
 IDLE_S = 75
 """A kept connection that says nothing for longer is closed."""
+
+JSON_ALONE = "expected content-type application/json"
+"""A foreign page cannot send that without our consent."""
 
 
 class Server(ThreadingHTTPServer):
@@ -146,6 +150,8 @@ class Handler(BaseHTTPRequestHandler):
             case ["DELETE", "conversations", conversation_id]:
                 items = run(self.server.deployment.store.forget(conversation_id))
                 return Response(200, json.dumps({"items": items}))
+            case ["POST", "conversations", conversation_id, "held", answered]:
+                return self._end_held(conversation_id, answered, body)
             case ["POST", "playground", action]:
                 return self._play(action, body)
         return problem(404, f"nothing is at {method} {self.path}")
@@ -167,10 +173,30 @@ class Handler(BaseHTTPRequestHandler):
         )
         return problem(404, f"no conversation {conversation_id}") if view is None else Response(200, json.dumps(view))
 
-    def _play(self, action: str, body: bytes) -> Response:
-        """Do what a button of the page asks for. JSON alone: a foreign page cannot send that without our consent."""
+    def _end_held(self, conversation_id: str, answered: str, body: bytes) -> Response:
+        """Send or drop a held reply, for `rejoinder held`."""
         if self.headers.get_content_type() != "application/json":
-            return problem(415, "expected content-type application/json")
+            return problem(415, JSON_ALONE)
+        deployment = self.server.deployment
+        now_ms = deployment.clock.now_ms()
+        try:
+            asked, number = json.loads(body), int(answered)
+            match asked:
+                case {"action": "drop"}:
+                    ended = run(releasing.drop(deployment.store, conversation_id, number, now_ms))
+                case {"action": "send", "part": int() | None as part}:
+                    channels, first = deployment.ingest.channels, None if part is None else part - 1
+                    ended = run(releasing.send(deployment.store, channels, conversation_id, number, now_ms, first))
+                case _:
+                    return problem(400, "expected action drop, or action send with part")
+        except ValueError:
+            return problem(400, "expected JSON, and a number at the end of the path")
+        return Response(200, json.dumps(ended.view()))
+
+    def _play(self, action: str, body: bytes) -> Response:
+        """Do what a button of the page asks for."""
+        if self.headers.get_content_type() != "application/json":
+            return problem(415, JSON_ALONE)
         try:
             return Response(200, json.dumps(self.server.playground.act(action, json.loads(body))))
         except LookupError as unknown:

@@ -4,7 +4,7 @@ import os
 from argparse import ArgumentParser, Namespace
 from typing import Any, Protocol
 
-from rejoinder.local import devserver
+from rejoinder.local import devserver, releasing
 from rejoinder.local.flags import DUE_TIME, add_timing_flags, settings_of
 from rejoinder.local.terminal import NOT_FOUND, USAGE, CommandFailed
 from rejoinder.local.view import conversation_view
@@ -26,6 +26,12 @@ class Source(Protocol):
 
     def forget(self, conversation_id: str) -> int:
         """Delete a conversation; answers how many items there were."""
+
+    def drop_held(self, conversation_id: str, answered: int) -> dict[str, Any]:
+        """Drop a held reply; answers `releasing.Ended` as JSON."""
+
+    def send_held(self, conversation_id: str, answered: int, part: int | None) -> dict[str, Any]:
+        """Send a held reply, from a part on (1 is the first); answers `releasing.Ended` as JSON."""
 
 
 class TableSource:
@@ -49,6 +55,25 @@ class TableSource:
             return run(self._store.forget(conversation_id))
         except Transient as fault:
             raise CommandFailed(f"{fault}; some items may be left, try again") from None
+
+    def drop_held(self, conversation_id: str, answered: int) -> dict[str, Any]:
+        """Drop it."""
+        try:
+            return run(releasing.drop(self._store, conversation_id, answered, SystemClock().now_ms())).view()
+        except Transient as fault:
+            raise CommandFailed(f"{fault}; look whether it is held still") from None
+
+    def send_held(
+        self,
+        conversation_id: str,
+        answered: int,
+        part: int | None,  # noqa: ARG002  # the protocol's
+    ) -> dict[str, Any]:
+        """Refuse to: a table knows no accounts."""
+        raise CommandFailed(
+            f"reply {answered} of {conversation_id}: a table does not know its accounts; name the stack by --stack",
+            USAGE,
+        )
 
 
 class DevSource:
@@ -74,6 +99,20 @@ class DevSource:
         with devserver.ask(self._url, "DELETE", devserver.conversation_path(conversation_id)) as response:
             items: int = devserver.read_json(response)["items"]
             return items
+
+    def drop_held(self, conversation_id: str, answered: int) -> dict[str, Any]:
+        """Ask to drop it."""
+        return self._end_held(conversation_id, answered, {"action": "drop"})
+
+    def send_held(self, conversation_id: str, answered: int, part: int | None) -> dict[str, Any]:
+        """Ask to send it."""
+        return self._end_held(conversation_id, answered, {"action": "send", "part": part})
+
+    def _end_held(self, conversation_id: str, answered: int, asked: dict[str, Any]) -> dict[str, Any]:
+        path = f"{devserver.conversation_path(conversation_id)}/held/{answered}"
+        with devserver.ask(self._url, "POST", path, content=asked) as response:
+            ended: dict[str, Any] = devserver.read_json(response)
+            return ended
 
 
 def add_source_flags(parser: ArgumentParser) -> None:
