@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import eventstream
 from loopback import Loopback, Say
@@ -101,6 +101,7 @@ class ChatCompletions:
     """OpenAI's format."""
 
     content_type = "text/event-stream; charset=utf-8"
+    usage: ClassVar = {"prompt_tokens": 5, "completion_tokens": 4, "total_tokens": 9}
 
     def bot(self, url: str, **options: Any) -> Callable[[Turn], str]:
         return openai_compatible.bot(f"{url}/v1/", "tiny", api_key=KEY, **options)
@@ -115,7 +116,7 @@ class ChatCompletions:
         ends = {"whole": "tool_calls" if spoken.calls else "stop", "cut": "length", "withheld": "content_filter"}
         events: list[tuple[str, object]] = [("", self.chunk(delta, None)) for delta in deltas]
         if spoken.ended != "never":
-            events += [("", self.chunk({}, ends[spoken.ended])), ("", {"choices": [], "usage": {"total_tokens": 9}})]
+            events += [("", self.chunk({}, ends[spoken.ended])), ("", {"choices": [], "usage": self.usage})]
             events.append(("", "[DONE]"))
         return sse(events)
 
@@ -161,6 +162,7 @@ class Messages:
 
     def body(self, spoken: Spoken) -> bytes:
         begun: dict[str, Any] = {"type": "message", "role": "assistant", "content": [], "stop_reason": None}
+        begun["usage"] = {"input_tokens": 3, "cache_read_input_tokens": 2, "output_tokens": 1}
         events: list[tuple[str, object]] = [
             ("message_start", {"type": "message_start", "message": begun}),
             ("ping", {"type": "ping"}),

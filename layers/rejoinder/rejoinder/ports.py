@@ -497,9 +497,14 @@ class Turn:
     tally: Tally = field(default_factory=Tally)
 
     def spent(self, tokens: int, *, in_vain: bool = False) -> None:
-        """Count tokens of a model, for the metrics; `in_vain` where what they bought is in no reply."""
+        """Count tokens of a model, for the metrics; `in_vain` where what they bought is thrown away already."""
         self.tally.tokens += tokens
-        self.tally.in_vain += tokens if in_vain else 0
+        if in_vain:
+            self.wasted(tokens)
+
+    def wasted(self, tokens: int) -> None:
+        """Count tokens that were counted as spent, and turn out to be in vain."""
+        self.tally.in_vain += tokens
 
     def handoff(self, reason: str) -> None:
         """Call a person: with the reply to this turn the bot falls silent, and whoever is on duty is told.
@@ -869,6 +874,9 @@ class Store(Protocol):
 
         A try that is repeated after a lost answer gets None too: what was taken so is with nobody.
         """
+
+    async def tell_sent(self, conversation_id: str, answered: int, now_ms: int) -> bool:
+        """Correct `TURN#<answered>`, whose reply was held and is sent now; False where it says anything else."""
 
     async def begin_effect(
         self, conversation_id: str, key: str, name: str, by: str, now_ms: int, over: str | None = None

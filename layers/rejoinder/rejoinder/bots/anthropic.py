@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 from rejoinder.bots.conversing import Options, conversing
-from rejoinder.bots.model import Completion, Entry, Question, Terms, another_form, read_call, well_formed
+from rejoinder.bots.model import Completion, Entry, Question, Terms, Usage, another_form, read_call, well_formed
 from rejoinder.bots.streaming import events
 from rejoinder.ports import Turn
 
@@ -20,6 +20,9 @@ MAX_TOKENS = 2_048
 """The API wants a bound; no chat reply needs a longer one."""
 
 CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
+
+ASKED = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+"""The counts that make a question ("Prompt caching", Claude API documentation)."""
 
 GROWING = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 """Kinds of delta whose text is added to the block's field of that name; a delta calls its field the same."""
@@ -78,7 +81,7 @@ class Messages:
                 for tool in question.tools
             ]
         } if question.tools else {}  # fmt: skip
-        answer = _Answer()
+        answer = _Answer(terms.usage)
         for event in events(self.url, body, headers, terms):
             with well_formed():
                 answer.take(event)
@@ -125,6 +128,7 @@ class _Answer:
         inputs: the pieces of each tool call's arguments.
     """
 
+    usage: Usage
     blocks: dict[int, dict[str, Any]] = field(default_factory=dict)
     inputs: dict[int, list[str]] = field(default_factory=dict)
     ended_by: str = ""
@@ -136,9 +140,13 @@ class _Answer:
                 self.blocks[event["index"]] = dict(event["content_block"])
             case "content_block_delta":
                 self._grow(event["index"], event["delta"])
+            case "message_start":  # its count of the answer is of the first token alone
+                self.usage.told((event.get("message") or {}).get("usage"), ASKED, "")
             case "message_delta":
+                self.usage.told(event.get("usage"), ASKED, "output_tokens")
                 self.ended_by = event["delta"].get("stop_reason") or self.ended_by
             case "message":
+                self.usage.told(event.get("usage"), ASKED, "output_tokens")
                 self.blocks = dict(enumerate(event["content"]))
                 self.ended_by = event.get("stop_reason") or ""
             case _:  # pings, starts and ends, and what is new since
@@ -147,8 +155,10 @@ class _Answer:
     def _grow(self, index: int, delta: Mapping[str, Any]) -> None:
         if (kind := delta["type"]) == "input_json_delta":
             self.inputs.setdefault(index, []).append(delta["partial_json"])
+            self.usage.wrote(delta["partial_json"])
         elif (name := GROWING.get(kind)) is not None:
             self.blocks[index][name] = self.blocks[index].get(name, "") + delta[name]
+            self.usage.wrote(delta[name])
 
     def completion(self) -> Completion:
         """The whole answer.

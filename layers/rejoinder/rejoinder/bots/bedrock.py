@@ -34,6 +34,7 @@ from rejoinder.bots.model import (
     Question,
     Round,
     Terms,
+    Usage,
     another_form,
     read_call,
     well_formed,
@@ -64,6 +65,8 @@ UNREADABLE = (ResponseParserError, AttributeError, LookupError, TypeError, Value
 """What botocore raises over an answer that is none of the service's."""
 
 CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
+ASKED = ("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
+"""The counts that make a question (TokenUsage, Amazon Bedrock API Reference)."""
 MALFORMED = frozenset({"malformed_model_output", "malformed_tool_use"})
 
 
@@ -135,7 +138,7 @@ class Converse:
 
     def ask(self, question: Question, terms: Terms) -> Completion:
         """Make one call."""
-        answer = _Answer()
+        answer = _Answer(terms.usage)
         for event in self._events(question, terms):
             with well_formed():
                 answer.take(event)
@@ -219,6 +222,7 @@ class _Answer:
         blocks: by their index, each as it goes back in the next round, but for a tool call's arguments, which are text.
     """
 
+    usage: Usage
     blocks: dict[int, dict[str, Any]] = field(default_factory=dict)
     ended_by: str = ""
 
@@ -233,18 +237,23 @@ class _Answer:
                 self._grow(self.blocks.setdefault(about["contentBlockIndex"], {}), about["delta"])
             elif kind == "messageStop":
                 self.ended_by = about["stopReason"]
+            elif kind == "metadata":
+                self.usage.told(about.get("usage"), ASKED, "outputTokens")
 
     def _grow(self, block: dict[str, Any], delta: Mapping[str, Any]) -> None:
         if "text" in delta:
             block["text"] = block.get("text", "") + delta["text"]
+            self.usage.wrote(delta["text"])
         elif "toolUse" in delta:
             block["toolUse"]["input"] += delta["toolUse"]["input"]
+            self.usage.wrote(delta["toolUse"]["input"])
         elif "redactedContent" in (thought := delta.get("reasoningContent", {})):
             block["reasoningContent"] = {"redactedContent": thought["redactedContent"]}
         elif thought:
             grown = block.setdefault("reasoningContent", {"reasoningText": {"text": ""}})["reasoningText"]
             for name in thought:  # text, then its signature
                 grown[name] = grown.get(name, "") + thought[name]
+                self.usage.wrote(thought[name])
 
     def completion(self) -> Completion:
         """The whole answer.

@@ -9,7 +9,7 @@ from inspect import isawaitable
 from typing import cast
 
 from rejoinder.bots.function import BotFunction, read_reply
-from rejoinder.ports import Reply, Turn
+from rejoinder.ports import Newer, Reply, Turn, Unwanted, none_newer
 from rejoinder.protocol.conversation import Message, TurnRecord
 
 OPENED = "opened"
@@ -66,10 +66,22 @@ def commands(answers: Mapping[str, Answer], otherwise: BotFunction) -> BotFuncti
                 turn = replace(turn, history=())
                 rest.clear()
                 answer = answer.said
-            given.append(answer(replace(turn, messages=(message,))) if callable(answer) else answer)
+            given.append(answer(replace(turn, messages=(message,), newer=none_newer)) if callable(answer) else answer)
         if rest:
-            given.append(otherwise(replace(turn, messages=tuple(rest))))
+            given.append(otherwise(replace(turn, messages=tuple(rest), newer=but_commands(turn))))
         return joined(given)
+
+    def but_commands(turn: Turn) -> Newer:
+        """What joins the rest of a turn. A command does not: the turn begins anew with it, as long as it may."""
+
+        def newer(*, now: bool = False) -> tuple[Message, ...]:
+            came = turn.newer(now=now)
+            may_stop = turn.grant is not None and turn.grant.received is not None
+            if may_stop and any(command_of(message) is not None for message in came):
+                raise Unwanted("a command has come", outdated=True)
+            return came
+
+        return newer
 
     return reply
 

@@ -2,18 +2,25 @@
 
 A model call changes nothing on the other side, so that one whose end is unknown is simply made again. Short troubles
 are waited out within the turn, as far as its time goes; a longer one ends the attempt, which says when to try again.
+
+Messages that come meanwhile join the conversation. They are looked for at each piece of an answer, before each call of
+a model and each effect, and once more when the answer is there. What tools have found stays. An answer that cannot be
+a tool call any more is cut off at once, and asked for anew; where there are tools it is read to its end, for what it
+asks of them is not lost, and the next call of the model shows it everything.
 """
 
+import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
-from rejoinder.bots.folding import HISTORY_TOKENS, folded
-from rejoinder.bots.model import Completion, Model, Question, Result, Round, Terms
+from rejoinder.bots.folding import BYTES_A_TOKEN, HISTORY_TOKENS, folded, tokens
+from rejoinder.bots.model import Completion, Entry, Model, Question, Result, Round, Terms, Usage
 from rejoinder.bots.prompts import Prompt, prompt_of, secret_of
 from rejoinder.bots.tools import Tool, use
 from rejoinder.ports import Clock, Permanent, Transient, Turn, UnknownOutcome, Unwanted
+from rejoinder.protocol.conversation import in_reading_order
 from rejoinder.system import SystemClock
 
 DEADLINE_MARGIN_MS = 500
@@ -34,6 +41,9 @@ SHORTEST_CALL_MS = 1_000
 
 EMPTY_TRIES = 2
 """An empty answer is asked for once more, and not again (field case FC-134)."""
+
+NOT_DONE = "not done: newer messages have come; read them, and call again if it is still what they want"
+"""What the model is told of an effect that it asked for before it had seen everything."""
 
 CUT_MARK = " […]"
 
@@ -88,17 +98,16 @@ def conversing(
     prompt = prompt_of(system)
 
     def reply(turn: Turn) -> str:
-        question = Question(
-            prompt(turn).strip(),
-            tuple(folded(turn, images=model.images, history_tokens=history_tokens)),
-            tuple(tool.spec for tool in by_name.values()),
-        )
-        talk = _Talk(model, turn, question, timeout_ms, silence_ms, clock or SystemClock(), sleep)
+        def entries() -> tuple[Entry, ...]:
+            return tuple(folded(turn, images=model.images, history_tokens=history_tokens))
+
+        question = Question(prompt(turn).strip(), entries(), tuple(tool.spec for tool in by_name.values()))
+        talk = _Talk(model, turn, question, entries, timeout_ms, silence_ms, clock or SystemClock(), sleep)
         for _ in range(max_rounds):
             completion = talk.asked()
             if not completion.calls:
                 return said(completion)
-            talk.goes_on(completion, tuple(_used(by_name, completion, turn)))
+            talk.goes_on(completion, tuple(talk.used(by_name, completion)))
         if (completion := talk.asked()).calls:
             raise Permanent(f"the model still asks for tools after {max_rounds} rounds of them (max_rounds)")
         return said(completion)
@@ -121,42 +130,123 @@ def check_wanted(turn: Turn) -> None:
         raise Unwanted("the reply is not wanted any more")
 
 
-def _used(tools: dict[str, Tool[..., Any]], completion: Completion, turn: Turn) -> Iterable[Result]:
-    for call in completion.calls:
-        check_wanted(turn)
-        yield use(tools, call, turn)
+def estimated(question: Question) -> int:
+    """Estimate the tokens of a question; images are not counted."""
+    written = [question.system, *(entry.content for entry in question.entries)]
+    written += [json.dumps([tool.description, dict(tool.parameters)]) for tool in question.tools]
+    for one in question.rounds:
+        written += [one.completion.text, *(json.dumps(call.arguments) for call in one.completion.calls)]
+        written += [result.content for result in one.results]
+    return sum(map(tokens, written))
+
+
+class _JoinedError(BaseException):
+    """Newer messages have joined the turn, so that the answer which is being written is not wanted as it is."""
 
 
 @dataclass(slots=True)
 class _Talk:
-    """What is being said in one turn."""
+    """What is being said in one turn.
+
+    Attributes:
+        entries: folds the turn as it is now.
+        covers: how many messages the question holds; the turn has more where some have joined since.
+        price: of the last call, in tokens.
+    """
 
     model: Model
     turn: Turn
     question: Question
+    entries: Callable[[], tuple[Entry, ...]]
     timeout_ms: int
     silence_ms: int
     clock: Clock
     sleep: Callable[[float], None]
     empty: int = field(default=0, init=False)
+    without_images: bool = field(default=False, init=False)
+    price: int = field(default=0, init=False)
+    covers: int = field(init=False)
+    began_at_ms: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.covers = len(self.turn.messages)
+        self.began_at_ms = self.clock.now_ms()
+
+    @property
+    def behind(self) -> bool:
+        """Whether the turn has messages that the question has not."""
+        return len(self.turn.messages) > self.covers
+
+    def look(self, *, now: bool = False) -> None:
+        """Let newer messages join, as long as there is time to begin anew with them.
+
+        Raises:
+            Unwanted: the reply is not wanted any more, or not by this turn.
+        """
+        check_wanted(self.turn)
+        if self._left_ms() < max(self.clock.now_ms() - self.began_at_ms, SHORTEST_CALL_MS):
+            return  # what is there is finished; the commit says whether it is still the answer
+        joined = self.turn.newer(now=now)
+        known = {message.id for message in self.turn.messages}
+        if missing := [message for message in joined if message.id not in known]:  # mine is a copy of the turn
+            self.turn.messages = in_reading_order((*self.turn.messages, *missing))
+
+    def at_piece(self) -> None:
+        """Look at a piece of an answer; what cannot become a tool call is not read on.
+
+        Raises:
+            _JoinedError: it is to be asked for anew.
+        """
+        self.look()
+        if self.behind and not self.question.tools:
+            raise _JoinedError
+
+    def catch_up(self) -> None:
+        """Put what has joined into the question."""
+        if self.behind:
+            entries = self.entries()
+            if self.without_images:
+                entries = tuple(replace(entry, images=()) for entry in entries)
+            self.question = replace(self.question, entries=entries)
+            self.covers = len(self.turn.messages)
+
+    def used(self, tools: Mapping[str, Tool[..., Any]], completion: Completion) -> Iterable[Result]:
+        """Do what the model asks for; no effect that it asked for before it had seen everything."""
+        for call in completion.calls:
+            check_wanted(self.turn)
+            if (found := tools.get(call.name)) is not None and found.effect is not None:
+                self.look(now=True)
+                if self.behind:
+                    yield Result(call, NOT_DONE, failed=True)
+                    continue
+            yield use(tools, call, self.turn)
 
     def goes_on(self, completion: Completion, results: tuple[Result, ...]) -> None:
         """Add a round."""
         self.question = replace(self.question, rounds=(*self.question.rounds, Round(completion, results)))
 
     def asked(self) -> Completion:
-        """Ask, until there is an answer.
+        """Ask, until there is an answer to everything.
 
         Raises:
             Transient: there is none within the turn's time; says when to try again.
             Permanent: there never will be.
         """
         while True:
-            completion = self._tried()
+            try:
+                completion = self._tried()
+            except _JoinedError:
+                continue
             if completion.ended == "withheld":
                 raise Permanent("the model's answer was withheld by a content filter, or refused by the model")
-            if completion.text or completion.calls:
+            if completion.calls:
                 return completion
+            if completion.text:
+                self.look(now=True)
+                if not self.behind:
+                    return completion
+                self.turn.wasted(self.price)
+                continue
             self.empty += 1
             if self.empty == EMPTY_TRIES:
                 cut = ": it was cut off before it began, so its longest answer is too short for its thoughts"
@@ -165,7 +255,8 @@ class _Talk:
     def _tried(self) -> Completion:
         """Ask, and again after a short trouble."""
         for pause_ms in (*PAUSES_MS, None):
-            check_wanted(self.turn)
+            self.look()
+            self.catch_up()
             try:
                 return self._answer()
             except (Transient, UnknownOutcome) as fault:
@@ -183,19 +274,31 @@ class _Talk:
         if (left_ms := self._left_ms()) < SHORTEST_CALL_MS:
             raise Transient("no time is left for a call before the turn's deadline")
         terms = Terms(
-            min(self.timeout_ms, left_ms),
-            self.silence_ms,
-            lambda: check_wanted(self.turn),
-            lambda given: secret_of(given, self.turn),
+            min(self.timeout_ms, left_ms), self.silence_ms, self.at_piece, lambda given: secret_of(given, self.turn)
         )
         try:
-            return self.model.ask(self.question, terms)
+            completion = self.model.ask(self.question, terms)
         except Permanent:
+            self._pay(terms.usage, in_vain=True)
             entries = tuple(replace(entry, images=()) for entry in self.question.entries)
             if entries == self.question.entries:
                 raise
             self.question = replace(self.question, entries=entries)
+            self.without_images = True
             return self._answer()
+        except BaseException:
+            self._pay(terms.usage, in_vain=True)
+            raise
+        self._pay(terms.usage)
+        return completion
+
+    def _pay(self, usage: Usage, *, in_vain: bool = False) -> None:
+        """Count what a call has cost: as the API tells, else as estimated. What was not begun to answer is free."""
+        if not in_vain or usage != Usage():
+            asked = estimated(self.question) if usage.asked is None else usage.asked
+            answered = -(-usage.written_bytes // BYTES_A_TOKEN) if usage.answered is None else usage.answered
+            self.price = asked + answered
+            self.turn.spent(self.price, in_vain=in_vain)
 
     def _left_ms(self) -> int:
         return self.turn.deadline_ms - DEADLINE_MARGIN_MS - self.clock.now_ms()

@@ -1,9 +1,9 @@
 """What goes to a model and what comes back, in no API's own words: what the adapters translate from and to."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from rejoinder.ports import Transient
@@ -104,6 +104,41 @@ class Question:
     rounds: tuple[Round, ...] = ()
 
 
+@dataclass(slots=True)
+class Usage:
+    """What one call has used up; it grows while the answer comes, so that of one that is cut something is known too.
+
+    Attributes:
+        asked: tokens of the question, as the API tells; None: it has not.
+        answered: tokens of the answer, likewise.
+        written_bytes: of the answer so far.
+    """
+
+    asked: int | None = None
+    answered: int | None = None
+    written_bytes: int = 0
+
+    def wrote(self, piece: str) -> None:
+        """Count a piece of the answer."""
+        self.written_bytes += len(piece.encode("utf-8", "replace"))
+
+    def told(self, about: object, asked: Sequence[str], answered: str) -> None:
+        """Take what an API tells; what is no count is left out, since an answer is worth more than its price.
+
+        Args:
+            about: its object of counts.
+            asked: the names of the counts that make the question, together.
+            answered: the name of the count of the answer.
+        """
+        if not isinstance(about, Mapping):
+            return
+        counts = [count for name in asked if type(count := about.get(name)) is int and count >= 0]
+        if counts:
+            self.asked = sum(counts)
+        if type(count := about.get(answered)) is int and count >= 0:
+            self.answered = count
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """On which terms a model is asked.
@@ -113,12 +148,14 @@ class Terms:
         silence_ms: the longest that the other side may say nothing.
         check: called with each piece that comes; raises where the answer is not wanted any more.
         secret: gives a key by its reference; what is none comes back as it is.
+        usage: told by the adapter what the call costs.
     """
 
     total_ms: int
     silence_ms: int
     check: Callable[[], None]
     secret: Callable[[str], str]
+    usage: Usage = field(default_factory=Usage)
 
 
 class Model(Protocol):

@@ -17,6 +17,7 @@ from rejoinder.bots.model import (
     Question,
     Terms,
     ToolSpec,
+    Usage,
     another_form,
     read_call,
     well_formed,
@@ -76,7 +77,7 @@ class ChatCompletions:
         headers = {"authorization": f"Bearer {terms.secret(self.api_key)}"} if self.api_key else {}
         body = {**self.settings, "messages": messages(question)}
         body |= {"tools": [described(tool) for tool in question.tools]} if question.tools else {}
-        answer = _Answer()
+        answer = _Answer(terms.usage)
         for event in events(self.url, body, headers, terms):
             with well_formed():
                 answer.take(event)
@@ -126,15 +127,20 @@ class _Asked:
 class _Answer:
     """What has come of an answer."""
 
+    usage: Usage
     pieces: list[str] = field(default_factory=list)
     asked: list[_Asked] = field(default_factory=list)
     ended_by: str = ""
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Take one event of a stream, or a whole completion."""
+        self.usage.told(event.get("usage"), ("prompt_tokens",), "completion_tokens")
         for choice in (event.get("choices") or [])[:1]:  # the last event of some servers has none, but usage
             said = choice.get("delta") or choice.get("message") or {}
-            self.pieces += [text for key in ("content", "refusal") if isinstance(text := said.get(key), str)]
+            for text in (said.get("content"), said.get("refusal")):
+                if isinstance(text, str):
+                    self.pieces.append(text)
+                    self.usage.wrote(text)
             for at, piece in enumerate(said.get("tool_calls") or []):
                 self._take_call(piece.get("index", at), piece)
             self.ended_by = choice.get("finish_reason") or self.ended_by
@@ -151,6 +157,7 @@ class _Answer:
         asked.name = asked.name or function.get("name") or ""
         written = function.get("arguments") or ""
         asked.arguments.append(written if isinstance(written, str) else json.dumps(written))
+        self.usage.wrote(asked.arguments[-1])
 
     def completion(self) -> Completion:
         """The whole answer.
