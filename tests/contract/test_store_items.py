@@ -245,6 +245,18 @@ def test_a_held_reply_past_its_retention_cannot_be_taken(store: Store) -> None:
     assert run(store.take_held(ANA, 10, LAST_MS + 1)) is None
 
 
+def test_a_turn_whose_held_reply_was_sent_says_so(store: Store) -> None:
+    run(store.put_turn(ANA, replace(turn(2), delivery="held"), NOW))
+    run(store.put_turn(ANA, replace(turn(3), delivery="refused"), NOW))
+    assert run(store.tell_sent(ANA, 2, LAST_MS + 1)) is False
+    assert run(store.tell_sent(ANA, 2, LAST_MS)) is True
+    assert run(store.tell_sent(ANA, 2, NOW)) is False, "it says so already"
+    assert run(store.tell_sent(ANA, 3, NOW)) is False, "it was not held"
+    assert run(store.tell_sent(ANA, 4, NOW)) is False
+    assert run(store.history(ANA, 5, LAST_MS)) == (turn(2), replace(turn(3), delivery="refused"))
+    assert run(store.history(ANA, 5, LAST_MS + 1)) == (), "kept no longer than it was"
+
+
 # --- owed, forget -----------------------------------------------------------------------------------------------------
 
 

@@ -290,6 +290,7 @@ class ItemsSideBySide(SideBySide):
     @rule(answered=st.integers(1, 12))
     def take_held(self, answered: int) -> None:
         self.both("take_held", answered, self.now_ms)
+        self.both("tell_sent", answered, self.now_ms)
 
     @rule(limit=st.integers(0, 5), name=st.sampled_from(NAMES), turns=st.integers(0, 12))
     def look(self, limit: int, name: str, turns: int) -> None:

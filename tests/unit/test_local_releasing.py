@@ -8,7 +8,7 @@ import pytest
 from fakes import CONVERSATION, START_MS, LinesChannel, OneAccount, message
 from rejoinder.local.releasing import Ended, drop, send
 from rejoinder.ports import Permanent, Transient, UnknownOutcome
-from rejoinder.protocol.conversation import Held, Outbox, Row
+from rejoinder.protocol.conversation import Held, Outbox, Row, TurnRecord
 from rejoinder.protocol.identity import report_key
 from rejoinder.protocol.timing import Timing
 from rejoinder.run import run
@@ -124,6 +124,25 @@ def test_nobody_is_written_to_who_has_opted_out() -> None:
     assert (ended.outcome, ended.held) == ("refused", True)
     assert "opted out" in ended.reason
     assert (desk.channel.sent, desk.still_held) == ([], (HELD,))
+
+
+def test_what_its_holder_may_hold_once_more_is_not_sent_yet() -> None:
+    """The generator that held it has crashed before it finished: the reply is in the row's outbox still."""
+    desk = Desk()
+    desk.store.rows[CONVERSATION] = Row(received=4, answered=4, outbox=OUTBOX)
+    assert "not ended yet" in desk.send().reason
+    assert (desk.channel.sent, desk.still_held) == ([], (HELD,))
+    desk.store.rows[CONVERSATION] = Row(received=4, answered=4, outbox=replace(OUTBOX, reply_id="a later one"))
+    assert desk.send().outcome == "sent"
+
+
+def test_the_history_says_that_it_was_sent() -> None:
+    """Else the bot would not know what it has said, and say it again."""
+    desk = Desk()
+    turn = TurnRecord(4, 1, START_MS, (message("m-1"),), "one two three", "held")
+    run(desk.store.put_turn(CONVERSATION, turn, START_MS))
+    desk.send()
+    assert run(desk.store.history(CONVERSATION, 5, START_MS)) == (replace(turn, delivery="sent"),)
 
 
 def test_what_cannot_be_sent_stays_where_it_is() -> None:

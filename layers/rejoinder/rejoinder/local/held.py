@@ -90,7 +90,7 @@ def told(number: int, ended: dict[str, Any]) -> str:
     still = "it is held still" if ended["held"] else "it is not held any more; its text is in the history"
     match ended["outcome"]:
         case "sent":
-            return f"reply {number} is sent"
+            return f"reply {number} is sent" + (f"; {ended['reason']}" if ended["reason"] else "")
         case "dropped":
             return f"reply {number} is dropped; its text is in the history"
         case "refused":

@@ -90,7 +90,17 @@ async def send(
                 return Ended("in doubt", index, len(outbox.parts), reason)
             rest = await _back(store, conversation_id, held, index + 1, reason, now_ms)
             return replace(rest, outcome="in doubt", parts=index)
-    return Ended("sent", len(outbox.parts), len(outbox.parts))
+    return await _told(store, conversation_id, answered, len(outbox.parts), now_ms)
+
+
+async def _told(store: Store, conversation_id: str, answered: int, count: int, now_ms: int) -> Ended:
+    """Tell the history, so that the bot knows what it has said."""
+    ended = Ended("sent", count, count)
+    try:
+        await store.tell_sent(conversation_id, answered, now_ms)
+    except Transient as fault:
+        return replace(ended, reason=f"the history still says that it is held: {fault}")
+    return ended
 
 
 async def _sendable(
@@ -103,8 +113,12 @@ async def _sendable(
         return replace(refused, reason="its text is past its retention; drop it")
     if first is not None and not 0 <= first < count:
         return replace(refused, reason=f"it has {count} parts, and no part {first + 1}")
-    if (await store.read(conversation_id)).opted_out_at_ms is not None:
+    row = await store.read(conversation_id)
+    if row.opted_out_at_ms is not None:
         return replace(refused, reason="the author has opted out (STOP); drop it")
+    if row.outbox is not None and row.outbox.reply_id == held.outbox.reply_id:
+        # whoever held it has stopped before its turn ended: who resumes holds it once more
+        return replace(refused, reason="its turn has not ended yet; try again in a minute")
     try:
         return await channels.channel(conversation_id.partition(":")[0], held.outbox.via)
     except (Permanent, Transient) as fault:

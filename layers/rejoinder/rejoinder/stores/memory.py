@@ -1,7 +1,7 @@
 """The reference store: the pure transitions, applied to rows in memory. For tests, simulator and `rejoinder dev`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rejoinder.protocol import effects, pausing, promising, transitions
 from rejoinder.protocol.conversation import (
@@ -264,6 +264,17 @@ class MemoryStore:
         """Take a reply that waits for an operator; None where there is none."""
         kept = self.items.pop((conversation_id, f"HELD#{answered:012d}"), None)
         return kept.value if kept is not None and isinstance(kept.value, Held) and kept.within(now_ms) else None
+
+    async def tell_sent(self, conversation_id: str, answered: int, now_ms: int) -> bool:
+        """Correct the turn of a held reply that is sent now."""
+        kept = self.items.get((conversation_id, f"TURN#{answered:012d}"))
+        if kept is None or not isinstance(kept.value, TurnRecord) or not kept.within(now_ms):
+            return False
+        if kept.value.delivery != "held":
+            return False
+        told = Kept(replace(kept.value, delivery="sent"), kept.answered, kept.expires_at_s)
+        self.items[conversation_id, f"TURN#{answered:012d}"] = told
+        return True
 
     async def begin_effect(
         self, conversation_id: str, key: str, name: str, by: str, now_ms: int, over: str | None = None

@@ -154,6 +154,15 @@ class DynamoDBStore(EffectItems):
         (held,) = await self._whole_held(conversation_id, [kept.held], now_ms)
         return held
 
+    async def tell_sent(self, conversation_id: str, answered: int, now_ms: int) -> bool:
+        """Correct the turn of a held reply that is sent now; nobody else ever writes a turn again."""
+        item = self.table.get(conversation_id, f"{TURN_PREFIX}{answered:012d}")
+        if item is None or not within(kept := kept_of(item), now_ms) or kept.turn.delivery != "held":
+            return False
+        kept.turn = replace(kept.turn, delivery="sent")
+        there: Condition = KeptItem.answered.exists()  # else a conversation that was just forgotten would come back
+        return self.table.put(kept, there)
+
     async def _whole_held(self, conversation_id: str, waiting: Sequence[Held], now_ms: int) -> tuple[Held, ...]:
         """Put long replies together again."""
         keys = [held.outbox.reply_id for held in waiting if held.outbox.stored]
