@@ -22,6 +22,44 @@ def replies(stage: Stage, value: int) -> None:
 
 
 @expectation
+def replies_handover_on(stage: Stage, value: int) -> None:
+    """So many, where a colleague's message takes the conversation; what he said is ours in the history."""
+    if stage.variant.handover == "pause":
+        replies(stage, value)
+        ((_, turn),) = turns_in_store(stage)
+        assert (turn.said, turn.delivery) == (said_by_a_colleague(stage), "handled")
+
+
+@expectation
+def replies_handover_off(stage: Stage, value: int) -> None:
+    """So many, where it does nothing."""
+    if stage.variant.handover == "ignore":
+        replies(stage, value)
+
+
+@expectation
+def echo_as_user(stage: Stage, value: bool) -> None:
+    """What a colleague said is among the messages of some turn."""
+    texts = [message.text for _, turn in turns_in_store(stage) for message in turn.messages]
+    texts += [text for turn in stage.turns for text in turn]
+    assert (said_by_a_colleague(stage) in texts) == value
+
+
+def said_by_a_colleague(stage: Stage) -> str:
+    """The text of the one echo among the case's webhooks."""
+    values = [
+        change["value"]
+        for step in stage.case.steps
+        if step["do"] == "webhook"
+        for entry in step["body"]["entry"]
+        for change in entry["changes"]
+    ]
+    ((echo,),) = [value["message_echoes"] for value in values if "message_echoes" in value]
+    text: str = echo["text"]["body"]
+    return text
+
+
+@expectation
 def replies_min(stage: Stage, value: int) -> None:
     """At least so many."""
     assert len({sent.reply_id for sent in stage.timeline.replies}) >= value

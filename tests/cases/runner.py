@@ -17,11 +17,13 @@ LATE_SCHEDULES_MS = 60_000
 
 
 def variants(case: Case) -> list[Variant]:
-    """The ways to play a case: each wake-up lane for those about wake-ups, both endings where a case leaves it open."""
+    """The ways to play a case: each lane for those about wake-ups, both where it leaves an ending or a setting open."""
     if any(step["do"] == "crash_or_normal_release" for step in case.steps):
         return [Variant(), Variant(crash_instead=True)]
     if case.id == "FC-029":  # with no wake-up left but the dead holder's own
         return [Variant("queue")]
+    if "replies_handover_off" in case.expect:
+        return [Variant(), Variant(handover="ignore")]
     if case.area != "scheduler":
         return [Variant()]
     if case.id == "FC-141":  # what schedules alone cost is `test_scheduler.py`

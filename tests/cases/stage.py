@@ -9,7 +9,7 @@ from cases.catalog import Case
 from cases.cloud import Cloud, Promise
 from cases.modelling import Model
 from loopback import Loopback
-from rejoinder.ports import BotFailed, Channel, Policy, Replied, Reply, Store, Text, Turn
+from rejoinder.ports import BotFailed, Channel, HandoverChoice, Policy, Replied, Reply, Store, Text, Turn
 from rejoinder.protocol.conversation import Row
 from rejoinder.protocol.outcomes import Committed, Recorded
 from rejoinder.protocol.timing import Timing
@@ -46,15 +46,18 @@ class Variant:
         lane: wake-ups through the real adapters over SQS and Scheduler; None: the local driver.
         schedules_late_ms: how much later than asked a schedule fires.
         crash_instead: where a case says "crash or normal", the crash.
+        handover: what a colleague's own message does.
     """
 
     lane: Lane | None = None
     schedules_late_ms: int = 0
     crash_instead: bool = False
+    handover: HandoverChoice = "pause"
 
     def __str__(self) -> str:
         """For test ids."""
-        return f"{self.lane or 'memory'}{'-crash' if self.crash_instead else ''}"
+        handover = "-ignore" if self.handover == "ignore" else ""
+        return f"{self.lane or 'memory'}{'-crash' if self.crash_instead else ''}{handover}"
 
 
 @dataclass(slots=True)
@@ -105,7 +108,7 @@ class Stage:
             self.think,
             open_accounts(server.url if server is not None else None, case.config),
             timing=self.timing,
-            policy=Policy(fallback=FALLBACK),
+            policy=Policy(fallback=FALLBACK, handover=variant.handover),
             store=store,
             wake_ups=self.cloud,
             clock=clock,

@@ -1,4 +1,4 @@
-"""Where each of the 100 cases stands: played here, ours by policy, or left to the issue that builds what it needs."""
+"""Where each of the 100 cases stands: played as written, played by our policy, or decided by a test of its own."""
 
 from dataclasses import dataclass
 
@@ -26,22 +26,11 @@ class OwnTest:
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
-    """Not played yet.
-
-    Attributes:
-        issue: whose work it is.
-    """
-
-    issue: str
-
-
-@dataclass(frozen=True, slots=True)
 class Played:
     """Passed by the runner, as it is written."""
 
 
-Status = Played | Policy | OwnTest | Later
+Status = Played | Policy | OwnTest
 
 POLICIES = {
     "FC-130": Policy("the reply stays committed and is offered again with pauses; its messages are not pending again"),
@@ -58,14 +47,7 @@ OWN_TESTS = {
     "FC-157": OwnTest("test_generate.py::test_the_ingest_function_leaves_no_thread"),
 }
 
-UNFINISHED = {
-    "FC-083": Later("Newer"),
-}
-"""Cases that need something that is not built yet."""
-
 
 def status_of(case_id: str) -> Status:
-    """Say where a case stands: exactly one of the four."""
-    if case_id in UNFINISHED:
-        return UNFINISHED[case_id]
+    """Say where a case stands: exactly one of the three."""
     return POLICIES.get(case_id) or OWN_TESTS.get(case_id) or Played()

@@ -9,12 +9,11 @@ from cases import summary
 from cases.catalog import Case, all_cases
 from cases.runner import play, variants
 from cases.stage import Variant
-from cases.status import OWN_TESTS, POLICIES, UNFINISHED, Later, OwnTest, status_of
+from cases.status import OWN_TESTS, POLICIES, OwnTest
 
 PLAYED = [
     pytest.param(case, variant, id=f"{case.id}-{variant}")
     for case in all_cases().values()
-    if not isinstance(status_of(case.id), Later)
     for variant in variants(case)
 ]
 
@@ -28,19 +27,10 @@ def test_case(case: Case, variant: Variant) -> None:
 def test_every_case_is_accounted_for() -> None:
     """100 records, each with one status; no table names a case that there is not, or two of them the same."""
     assert len(all_cases()) == 100
-    tables = [POLICIES.keys(), OWN_TESTS.keys(), UNFINISHED.keys()]
+    tables = [POLICIES.keys(), OWN_TESTS.keys()]
     named = [case_id for table in tables for case_id in table]
     assert len(set(named)) == len(named)
     assert set(named) <= all_cases().keys()
-
-
-@pytest.mark.parametrize("case_id", UNFINISHED)
-def test_what_is_left_for_later_cannot_be_played_yet(case_id: str) -> None:
-    """Its channels are here, so something else must be missing: a case that passes belongs among the played ones."""
-    case = all_cases()[case_id]
-    (variant,) = variants(case)
-    with pytest.raises((NotImplementedError, AssertionError)):
-        play(case, variant)
 
 
 def test_own_tests_exist() -> None:
@@ -58,7 +48,5 @@ def test_the_summary_counts_each_case_once() -> None:
     passed = summary.played([f"{where}[FC-142-both]", f"{where}[FC-142-queue]", f"{where}[FC-143-both]", "other::test"])
     failed = summary.played([f"{where}[FC-142-scheduler]"])
     first, *rest = summary.lines(passed, failed)
-    left = sum(isinstance(status_of(case_id), Later) for case_id in all_cases())
-    assert first == f"field cases: 0 passed, 1 by policy, {left} left to a later issue, 1 FAILED (FC-142)"
-    assert sum(line.count("FC-") for line in rest if line.startswith("  left to")) == left
+    assert first == "field cases: 0 passed, 1 by policy, 1 FAILED (FC-142)"
     assert [line.split()[2] for line in rest if line.startswith("  by policy")] == [f"{name}:" for name in POLICIES]
