@@ -21,6 +21,7 @@ FAULTS = (
     "early",
     "late",
     "stalls",
+    "joins",
 )
 
 
@@ -44,6 +45,7 @@ class Bound:
         early: a wake-up comes before it is due.
         late: time passes although a due wake-up has not come.
         stalls: time passes while an invocation is between two calls. (Generation takes time freely.)
+        joins: the bot takes what has come since into its running turn (no fault, but bounded likewise).
         parts: parts of each reply.
         lanes: 1 for the queue alone, 2 for a second service with a wake-up at the window's hard cap.
         in_doubt: the policy.
@@ -64,6 +66,7 @@ class Bound:
     early: int = 0
     late: int = 0
     stalls: int = 0
+    joins: int = 0
     parts: int = 1
     lanes: int = 1
     in_doubt: Literal["hold", "resend"] = "hold"

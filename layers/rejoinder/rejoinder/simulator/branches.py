@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from rejoinder.protocol.identity import message_id
-from rejoinder.simulator.bound import FAULTS, Bound
+from rejoinder.simulator.bound import Bound
 from rejoinder.simulator.checkers import (
     Broken,
     accepted_means_recorded,
@@ -17,39 +17,29 @@ from rejoinder.simulator.checkers import (
 from rejoinder.simulator.moves import Moves
 from rejoinder.simulator.shifting import NOW_MS
 from rejoinder.simulator.stage import Stage
-from rejoinder.simulator.words import answer_in_words, wake_up_in_words
-
-(
-    CRASHES,
-    EXPIRIES,
-    DOUBLES,
-    REDELIVERIES,
-    LOST,
-    REPEATS,
-    THROTTLES,
+from rejoinder.simulator.state import (
+    AT_A_CALL,
     BOT_FAILURES,
-    SLOW,
-    REFUSALS,
-    UNKNOWNS,
+    CRASHES,
+    DOUBLES,
     EARLY,
+    EXPIRIES,
+    JOINS,
     LATE,
+    LOST,
+    REDELIVERIES,
+    REFUSALS,
+    REPEATS,
+    SLOW,
     STALLS,
-) = range(len(FAULTS))
-AT_A_CALL = (CRASHES, LOST, REPEATS, THROTTLES)
-
-
-class State(NamedTuple):
-    """A situation; every number names a value in the tables of `Moves`."""
-
-    row: int
-    items: int
-    running: tuple[int, ...]
-    armed: tuple[int, ...]
-    delayed: tuple[int, ...]
-    arrived: int
-    failed: tuple[int, ...]
-    left: tuple[int, ...]
-    ledger: int
+    THROTTLES,
+    UNKNOWNS,
+    State,
+    spent,
+    with_running,
+)
+from rejoinder.simulator.tables import READS
+from rejoinder.simulator.words import answer_in_words, wake_up_in_words
 
 
 class BrokenAt(Exception):  # noqa: N818  # it names where, and is no error of the explorer's
@@ -167,7 +157,7 @@ class Branches:
                 said, after = self.performed(rest, moves.call_of[number], program.beginning.owner or "ingest")
                 answer = moves.last_answer
                 yield said, self.answered(after, number, answer)
-                if moves.writes(call):
+                if call.method not in READS:
                     if state.left[LOST]:
                         self.check_repeat(after, moves.call_of[number], said)
                         yield said + " (answer lost)", with_running(spent(after, LOST), moves.unheard(number))
@@ -217,6 +207,9 @@ class Branches:
         call = moves.programs[number].call
         assert call is not None
         yield f"{owner}'s bot answers", self.answered(rest, number, moves.reply_to(call))
+        joined = moves.reply_with_newer(call, state.row) if state.left[JOINS] else None
+        if joined is not None:
+            yield f"{owner}'s bot answers newer messages too", self.answered(spent(rest, JOINS), number, joined)
         if state.left[BOT_FAILURES]:
             yield f"{owner}'s bot fails", self.answered(spent(rest, BOT_FAILURES), number, moves.bot_failed)
         if state.left[SLOW] and call.args[0] <= NOW_MS:
@@ -234,7 +227,7 @@ class Branches:
             yield f"{owner} sends: never", self.answered(refused, number, moves.never)
         if state.left[UNKNOWNS]:
             for doubtful, what in ((out, "sent"), (rest, "not sent")):
-                after = spent(self.doubted(doubtful), UNKNOWNS)
+                after = spent(doubted(self.moves, doubtful), UNKNOWNS)
                 yield f"{owner} sends: time-out ({what})", self.answered(after, number, moves.unknown)
 
     def performed(self, state: State, call: int, who: str) -> tuple[str, State]:
@@ -300,15 +293,11 @@ class Branches:
         """The state with another wake-up armed."""
         return state._replace(armed=tuple(sorted((*state.armed, self.moves.as_seen(number, state.row)))))
 
-    def doubted(self, state: State) -> State:
-        """The state after something that leaves a send in doubt."""
-        return state._replace(ledger=self.moves.doubted(state.ledger))
-
     def crashed(self, state: State, number: int) -> tuple[str, State]:
         """An invocation is gone: the queue brings its wake-up again, or the provider may bring its webhook again."""
         moves = self.moves
         program = moves.programs[number]
-        state = self.doubted(state)
+        state = doubted(self.moves, state)
         if isinstance(program.beginning.argument, tuple):
             name = int(program.beginning.argument[0][1:]) - 1
             return self.said("m{}'s ingest crashes", name + 1), state._replace(
@@ -359,7 +348,7 @@ class Branches:
         if state.left[EXPIRIES]:
             expires_at_ms = moves.expires_at_ms(state)
             if expires_at_ms is not None:
-                yield self.moved(self.doubted(spent(state, EXPIRIES)), expires_at_ms)
+                yield self.moved(doubted(self.moves, spent(state, EXPIRIES)), expires_at_ms)
 
     def moved(self, state: State, to_ms: int) -> tuple[str, State]:
         """The state at a later time, with nobody's message waiting for too long."""
@@ -385,12 +374,6 @@ class Branches:
         return self.moves.last_said
 
 
-def spent(state: State, fault: int) -> State:
-    """The state with one fault less to come."""
-    left = state.left
-    return state._replace(left=(*left[:fault], left[fault] - 1, *left[fault + 1 :]))
-
-
-def with_running(state: State, number: int) -> State:
-    """The state with another invocation in mid-air."""
-    return state._replace(running=tuple(sorted((*state.running, number))))
+def doubted(moves: Moves, state: State) -> State:
+    """The state after something that leaves a send in doubt."""
+    return state._replace(ledger=moves.doubted(state.ledger))

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from rejoinder.simulator.bound import Bound
-from rejoinder.simulator.branches import Branches, BrokenAt, State
+from rejoinder.simulator.branches import Branches, BrokenAt
 from rejoinder.simulator.checkers import Broken
 from rejoinder.simulator.shifting import NOW_MS
 from rejoinder.simulator.stage import Stage
+from rejoinder.simulator.state import State
 from rejoinder.simulator.words import row_in_words
 
 

@@ -33,6 +33,12 @@ from rejoinder.simulator.stepping import Call
 _CONSTANT = (Outside, Ingest, FunctionType, BuiltinFunctionType, CodeType, ModuleType, type)
 _LINKS = (CoroutineType, GeneratorType)
 _ENDS = frozenset({"deadline_ms", "renew_at_ms"})
+_READ_AT_ONCE = frozenset({
+    "pending", "messages", "window_opened_at_ms", "last_message_at_ms", "lease_owner", "lease_expires_at_ms",
+    "retry_at_ms", "owed_since_ms", "committed_at_ms",
+})  # fmt: skip
+"""Of a row or an outbox that is held on to: what is compared in another form, or acted on before the next wait."""
+
 _KEEPS_EXPIRY_ONLY = frozenset({"put_turn", "put_state", "put_text", "put_held"})
 
 
@@ -161,19 +167,11 @@ def _frozen_dataclass(value: Any) -> Any:
     match value:
         case Row():
             # a claimed row: what it covers and counts; its times were read before the holder's first wait
-            kept = (value.received, value.answered, value.lease_token, value.superseded, value.committed_token)
-            return ("Row", *kept, value.overflowed, in_order(value.pending), frozen(value.outbox))
+            kept = tuple(frozen(getattr(value, f.name)) for f in fields(value) if f.name not in _READ_AT_ONCE)
+            return "Row", in_order(value.pending), kept
         case Outbox():
-            return (
-                "Outbox",
-                value.reply_id,
-                value.parts,
-                value.state,
-                value.sent,
-                value.token,
-                value.refused_token,
-                (in_order(value.messages)),
-            )
+            kept = tuple(frozen(getattr(value, f.name)) for f in fields(value) if f.name not in _READ_AT_ONCE)
+            return "Outbox", in_order(value.messages), kept
         case TurnRecord():
             return "TurnRecord", value.answered, value.reply_id, value.delivery, in_order(value.messages)
         case WakeUp():

@@ -5,9 +5,9 @@ real code runs for the first of each and a dictionary answers the rest.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rejoinder.ports import BotFailed, Fault, Permanent, Transient, UnknownOutcome
+from rejoinder.ports import BotFailed, Fault, Permanent, Replied, Transient, UnknownOutcome
 from rejoinder.protocol.conversation import Row
 from rejoinder.protocol.outcomes import Answered
 from rejoinder.protocol.wakeups import WakeUp
@@ -20,12 +20,10 @@ from rejoinder.simulator.owners import OWNERS, owners_in
 from rejoinder.simulator.program import CONVERSATION, Beginning, Entry, Program, build, goes_first
 from rejoinder.simulator.shifting import NOW_MS
 from rejoinder.simulator.stage import Stage, StageChannel, bot_answer, turn_seen
+from rejoinder.simulator.state import State
 from rejoinder.simulator.stepping import Call, SteppedPort
-from rejoinder.simulator.tables import ITEM_WRITES, READS, Items, Table, item_key
+from rejoinder.simulator.tables import ITEM_WRITES, Items, Table, item_key
 from rejoinder.stores.memory import MemoryStore
-
-if TYPE_CHECKING:
-    from rejoinder.simulator.branches import State
 
 OUTDATED = (-1, -1)
 """What an outdated wake-up has seen: nothing that any row shows."""
@@ -110,6 +108,8 @@ class Moves:
         if found is None:
             program, value = self.programs[number], self.answers[answer]
             to = "" if program.call is None else program.call.method
+            if isinstance(value, Replied) and value.absorbed:
+                to = "joined"
             fault = value if isinstance(value, Fault) else None
             entry = Entry(NOW_MS, None if fault else value, fault, to)
             found = self.performed[key] = self._built(program.beginning, (*program.log, entry))
@@ -187,7 +187,7 @@ class Moves:
                 return place
         return None
 
-    def stalls(self, state: "State") -> bool:
+    def stalls(self, state: State) -> bool:
         """Whether somebody would stall if time passed now: an ingest, or a holder who does not wait for its bot.
 
         Whose lease has run out has stalled already.
@@ -218,7 +218,7 @@ class Moves:
             NOW_MS + shifting.FAR_MS
         )  # for who is outdated, the function's time-out; from now on, which only adds cases
 
-    def burst_is_young(self, state: "State") -> bool:
+    def burst_is_young(self, state: State) -> bool:
         """Whether a message came at this instant: the next may come now, or halfway to the end of its debounce."""
         row = self.rows[state.row]
         if row.window_opened_at_ms is not None and row.last_message_at_ms == NOW_MS:
@@ -228,7 +228,7 @@ class Moves:
             for program in (self.programs[number] for number in state.running)
         )
 
-    def expires_at_ms(self, state: "State") -> int | None:
+    def expires_at_ms(self, state: State) -> int | None:
         """When the lease of somebody who is still running ends, if nothing else kills an invocation before."""
         row = self.rows[state.row]
         if row.lease_expires_at_ms is None or row.lease_expires_at_ms <= NOW_MS:
@@ -241,10 +241,6 @@ class Moves:
         return row.lease_expires_at_ms
 
     # --- calls ---
-
-    def writes(self, call: Call) -> bool:
-        """Whether a store call can change anything."""
-        return call.method not in READS
 
     def perform(self, row: int, items: int, ledger: int, call: int) -> tuple[int, int, int, Broken | None]:
         """Perform a call, enter it in the ledger and check it; answers with the numbers of what is after it."""
@@ -300,6 +296,16 @@ class Moves:
             found = self.memo[key] = self.answers.number(bot_answer(call.about))
         return int(found)
 
+    def reply_with_newer(self, call: Call, row: int) -> int | None:
+        """What the bot answers if it has just looked for newer messages; None where there are none for it to see."""
+        names, state = call.about
+        pending = self.rows[row].pending
+        newer = pending[len(names) :]
+        if not newer or {message.provider_id for message in pending[: len(names)]} != set(names):
+            return None
+        answer = bot_answer(((*names, *(message.provider_id for message in newer)), state))
+        return self.answers.number(replace(answer, absorbed=newer))
+
     def doubted(self, ledger: int) -> int:
         """The ledger with a doubt in it; one is as good as many, and under `hold` none allows anything."""
         if self.bound.in_doubt == "hold":
@@ -329,19 +335,19 @@ class Moves:
         assert isinstance(wake_up, WakeUp)
         return self.wake_up(replace(wake_up, due_at_ms=NOW_MS + self.stage.timing.visibility_ms))
 
-    def fresh_owner(self, state: "State", wake_up: WakeUp) -> str:  # noqa: ARG002  # a mutant draws it from the wake-up
+    def fresh_owner(self, state: State, wake_up: WakeUp) -> str:  # noqa: ARG002  # a mutant draws it from the wake-up
         """The first owner that nothing in a state mentions: names that nobody knows any more are as good as new."""
         used = self.mentions(state) | self._mentions("ledger", state.ledger)
         return next(owner for owner in OWNERS if owner not in used)
 
-    def mentions(self, state: "State") -> frozenset[str]:
+    def mentions(self, state: State) -> frozenset[str]:
         """Every owner whose reply may still be sent, or whose writes may still come."""
         return self._mentions("row", state.row).union(
             *(self.mentioned[number] for number in state.running),
             *(self._mentions("call", number) for number in state.delayed),
         )
 
-    def settled_ledger(self, state: "State") -> int:
+    def settled_ledger(self, state: State) -> int:
         """The ledger without the names of replies that nobody knows any more."""
         known = self.mentions(state)
         key = ("ledger", state.ledger, known)

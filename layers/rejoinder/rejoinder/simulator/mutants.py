@@ -136,6 +136,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ((transitions, "commit_partial", mutations.partial_without_watermark),),
     ),
     Mutant(
+        "window_left_open",
+        "commit closes the window that joined messages have opened (so it is tried before commit_partial)",
+        _quiet(messages=2, joins=1),
+        "no_window_without_pending",
+        ((transitions, "commit", mutations.commit_leaving_the_window),),
+    ),
+    Mutant(
         "no_dedupe",
         "record tests the ids in the same write",
         _quiet(messages=1, redeliveries=1),

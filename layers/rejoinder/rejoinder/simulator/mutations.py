@@ -112,6 +112,16 @@ def commit_without_recheck(
     return transitions.commit_partial(row, lease, answered, overflowed, outbox, now_ms, timing)
 
 
+def commit_leaving_the_window(
+    row: Row, lease: Lease, answered: int, overflowed: int, outbox: Outbox, now_ms: int, timing: Timing
+) -> Answered:
+    """Leave the window open that messages which joined the turn have opened."""
+    answer = _commit(row, lease, answered, overflowed, outbox, now_ms, timing)
+    if isinstance(answer, Committed) and not answer.repeated:
+        return Committed(replace(answer.row, window_opened_at_ms=row.window_opened_at_ms))
+    return answer
+
+
 def commit_without_first_legs(
     row: Row, lease: Lease, answered: int, overflowed: int, outbox: Outbox, now_ms: int, timing: Timing
 ) -> Answered:

@@ -29,8 +29,8 @@ _OTHER_INSTANTS = frozenset({"at_ms", "until_ms", "owed_since_ms"})
 
 
 def is_instant(name: str) -> bool:
-    """Whether a field or a parameter of this name is a point in time (house rule: `_at_ms`), not a length."""
-    return name.endswith("_at_ms") or name in _OTHER_INSTANTS
+    """Whether a field or a parameter of this name is a point in time (`_at_ms`, `_until_ms`), and not a length."""
+    return name.endswith(("_at_ms", "_until_ms")) or name in _OTHER_INSTANTS
 
 
 @cache
