@@ -39,7 +39,7 @@ POLICIES: tuple[BookingPolicy, ...] = ("hold", "check", "retry")
         (Faults(copies=1), {ONCE}, {ONCE}, {ONCE}),
         (Faults(throttles=1), {ONCE, SORRY}, {ONCE}, {ONCE}),
     ],
-    ids=str,
+    ids=lambda given: str(given) if isinstance(given, Faults) else "",
 )
 def test_one_fault_at_any_step(faults: Faults, hold: set[Any], check: set[Any], retry: set[Any]) -> None:
     for policy, endings in zip(POLICIES, (hold, check, retry), strict=True):

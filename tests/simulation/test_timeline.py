@@ -37,6 +37,7 @@ class Lines:
     """A channel whose body is `id text`; nothing is proven."""
 
     taken = None
+    typing_ms = None
 
     def verify(self, request: Request, now_ms: int) -> None:
         """Everybody may write."""

@@ -1,7 +1,7 @@
 """Rejoinder answers a burst of chat messages with exactly one reply.
 
-A bot needs three names: the `Turn` that it gets, the `Reply` that it gives, and the parts of one. What it may raise, with
-a meaning: `Transient` (try again), `Permanent` (do not), `UnknownOutcome` (it may have happened).
+A bot needs three names: the `Turn` that it gets, the `Reply` that it gives, and the parts of one. What it may raise
+with a meaning: `Transient` (try again), `Permanent` (do not), `UnknownOutcome` (it may have happened).
 """
 
 from rejoinder.ports import Buttons, File, Image, Permanent, Raw, Reply, Text, Transient, Turn, UnknownOutcome

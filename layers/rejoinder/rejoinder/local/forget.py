@@ -7,8 +7,9 @@ from rejoinder.local.sources import WHERE, add_source_flags, checked_id, open_so
 from rejoinder.local.terminal import NOT_FOUND, OK, USAGE, CommandFailed, answer, counted
 
 ABOUT = f"""{WHERE}
-Row, history, state, long texts, held replies and the record of effects go, and cannot be had back. A message that is redelivered afterwards
-counts as new. Messages that come meanwhile are a new conversation; a reply in the making is thrown away."""
+Row, history, state, long texts, held replies and the record of effects go, and cannot be had back. A message that is
+redelivered afterwards counts as new. Messages that come meanwhile are a new conversation; a reply in the making is
+thrown away."""
 
 EXAMPLES = """examples:
   rejoinder forget webhook:default:c-1

@@ -62,7 +62,8 @@ class Faults:
     @property
     def harmful(self) -> int:
         """How many there are, messages aside."""
-        return sum(getattr(self, each.name) for each in fields(self)) - self.messages
+        total: int = sum(getattr(self, each.name) for each in fields(self))
+        return total - self.messages
 
     def less(self, fault: str) -> "Faults":
         """The faults that are left when one has happened."""
