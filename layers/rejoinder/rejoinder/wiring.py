@@ -2,11 +2,11 @@
 
 One `Wiring` lives as long as its execution environment. It keeps clients, settings and secrets, and nothing of any
 conversation. Every client comes from PynamoDB's own botocore session: a second session, or boto3, would cost a fifth of
-each cold start.
+each cold start. What only one function needs is imported where that is wired: ingest has people waiting for its start.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,24 +14,18 @@ from botocore.config import Config
 
 from rejoinder import channels
 from rejoinder.accounts import Accounts
-from rejoinder.bots.function import FunctionBot, load
-from rejoinder.calling import Topic
-from rejoinder.effects import Effects
 from rejoinder.ingest import Ingest
-from rejoinder.newer import Look
 from rejoinder.observe.powertools import PowertoolsObserver
-from rejoinder.ports import Bot, Outside
+from rejoinder.ports import Outside
 from rejoinder.run import run
 from rejoinder.secrets import Secrets
 from rejoinder.settings import Function, Settings
 from rejoinder.stores.dynamodb.store import DynamoDBStore
 from rejoinder.stores.dynamodb.table import Table, connect
-from rejoinder.sweep import Swept, sweep
 from rejoinder.system import SystemClock, SystemIds
 from rejoinder.wakeups.lanes import Lanes
 from rejoinder.wakeups.scheduler import Schedules
 from rejoinder.wakeups.sqs import Queue
-from rejoinder.waking import Waking
 
 if TYPE_CHECKING:
     from mypy_boto3_scheduler import EventBridgeSchedulerClient
@@ -39,6 +33,9 @@ if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_ssm import SSMClient
+
+    from rejoinder.sweep import Swept
+    from rejoinder.waking import Waking
 
 CONNECT_TIMEOUT_S = 1
 READ_TIMEOUT_S = 3
@@ -134,7 +131,7 @@ class Wiring:
         self._secrets = Secrets(self._clients, self._clock)
         self._store = DynamoDBStore(Table(settings.table_name, self._clients.dynamodb), settings.timing)
         # a bot that cannot be imported stops the generator at its start: messages stay pending until it is mended
-        self._bot = self._load_bot() if function == "generate" else None
+        self._waking = self._generator() if function == "generate" else None
 
     def ingest(self) -> Ingest:
         """The use case behind the webhooks."""
@@ -148,41 +145,56 @@ class Wiring:
             self.settings.policy,
         )
 
-    def waking(self, generator_arn: str) -> Waking:
+    def waking(self, generator_arn: str) -> "Waking":
         """The use case behind the wake-ups.
 
         Args:
             generator_arn: the function's own, as its invocation names it.
         """
-        assert self._bot is not None  # it is the generator's alone
-        lanes = self._lanes(generator_arn)
-        outside = Outside(
-            store=self._store,
-            wake_ups=lanes,
-            channels=self._accounts,
-            bot=self._bot,
-            clock=self._clock,
-            ids=SystemIds(),
-            observer=self.observer,
-            timing=self.settings.timing,
-            policy=self.settings.policy,
-            notifier=Topic(self._clients.sns, self.settings.handoff_topic_arn),
-        )
-        return Waking(outside, lanes.bury_unreadable, self.settings.generation_ms, self.settings.send_budget_ms)
+        assert self._waking is not None  # it is the generator's alone
+        return self._waking(generator_arn)
 
-    def sweep(self, remaining_ms: int) -> Swept:
+    def sweep(self, remaining_ms: int) -> "Swept":
         """Sweep once, within what is left of the invocation."""
+        from rejoinder.sweep import sweep  # noqa: PLC0415  # the sweep's alone
+
         stop_at_ms = self._clock.now_ms() + remaining_ms - SWEEP_MARGIN_MS
         lanes = self._lanes(self.settings.generator_arn)
         return run(sweep(self._store, lanes, self._clock, self.observer, self.settings.timing, stop_at_ms))
 
-    def _load_bot(self) -> Bot:
+    def _generator(self) -> "Callable[[str], Waking]":
+        """Load the bot, and all else that does not depend on the invocation; gives `waking`."""
+        from rejoinder.bots.function import FunctionBot, load  # noqa: PLC0415  # the generator's alone, as are these
+        from rejoinder.calling import Topic  # noqa: PLC0415
+        from rejoinder.effects import Effects  # noqa: PLC0415
+        from rejoinder.newer import Look  # noqa: PLC0415
+        from rejoinder.waking import Waking  # noqa: PLC0415
+
         settings = self.settings
         effects = Effects(self._store, self._clock, SystemIds(), self.observer, settings.timing)
         look = Look(self._store, self._clock, settings.policy.on_newer, settings.timing.absorb_ms)
-        return FunctionBot(
+        bot = FunctionBot(
             load(settings.bot), self._clock, secret=self._secrets.read, once=effects.once_in, watched=look.at
         )
+        notifier = Topic(self._clients.sns, settings.handoff_topic_arn)
+
+        def waking(generator_arn: str) -> "Waking":
+            lanes = self._lanes(generator_arn)
+            outside = Outside(
+                store=self._store,
+                wake_ups=lanes,
+                channels=self._accounts,
+                bot=bot,
+                clock=self._clock,
+                ids=SystemIds(),
+                observer=self.observer,
+                timing=settings.timing,
+                policy=settings.policy,
+                notifier=notifier,
+            )
+            return Waking(outside, lanes.bury_unreadable, settings.generation_ms, settings.send_budget_ms)
+
+        return waking
 
     @cached_property
     def _accounts(self) -> Accounts:
