@@ -10,7 +10,7 @@ SAM := $(SAM_VENV)/bin/sam
 EVENT ?= events/telegram/text.json
 
 .DEFAULT_GOAL := help
-.PHONY: help dev test prove check format setup e2e-tools build deploy e2e fuzz invoke start-api stop-emulator docs clean
+.PHONY: help dev test prove check format setup e2e-tools build deploy e2e fuzz invoke start-api stop-emulator docs trace clean
 
 help: ## Print this help
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -83,6 +83,9 @@ stop-emulator: setup ## End the emulator that `make invoke` or `make start-api` 
 docs: setup ## Write the generated parts of docs/
 	$(BIN)/python docs/transition_table.py
 	$(BIN)/python docs/prompting_examples.py
+
+trace: setup ## Count what 1,000 bursts cost: absorbing, restarting, a debounce alone, one call a message
+	@$(BIN)/python benchmarks/trace.py $(ARGS)
 
 clean: ## Remove everything that was made here
 	rm -rf $(VENV) $(SAM_VENV) $(EMULATOR_VENV) .aws-sam .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

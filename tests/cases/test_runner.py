@@ -9,7 +9,7 @@ from cases.catalog import Case, all_cases, expanded
 from cases.runner import play
 from cases.stage import Variant
 from rejoinder.protocol.conversation import Lease, Message, Outbox, Row
-from rejoinder.protocol.outcomes import Committed, Duplicate, Full, Lost, Recorded, Superseded
+from rejoinder.protocol.outcomes import Committed, Duplicate, Full, Lost, Paused, Recorded, Superseded
 from rejoinder.stores.memory import MemoryStore
 
 CASE = all_cases()["FC-003"]
@@ -58,7 +58,7 @@ class Careless(MemoryStore):
 
     async def commit(
         self, conversation_id: str, lease: Lease, claimed: Row, outbox: Outbox, now_ms: int
-    ) -> Committed | Superseded | Lost:
+    ) -> Committed | Superseded | Paused | Lost:
         return await self.commit_partial(conversation_id, lease, claimed, outbox, now_ms)
 
 

@@ -8,8 +8,8 @@ import pytest
 from fakes import CONVERSATION, World, message
 from rejoinder.bots.commands import commands, opening, reset
 from rejoinder.bots.function import answer
-from rejoinder.ports import Image, Replied, Reply, Text, Turn
-from rejoinder.protocol.conversation import Message, TurnRecord
+from rejoinder.ports import Grant, Image, Outdated, Replied, Reply, Text, Turn
+from rejoinder.protocol.conversation import Lease, Message, TurnRecord
 
 seen: list[Turn] = []
 
@@ -130,3 +130,37 @@ def test_an_opening_line_is_said_once_in_a_conversation_and_again_after_a_reset(
         "Hi, I am a machine.", "to one", "to two", "Forgotten.", "Hi, I am a machine.", "to three",
     ]  # fmt: skip
     assert world.store.rows[CONVERSATION].answered == 4
+
+
+# --- what comes meanwhile ---------------------------------------------------------------------------------------------
+
+
+def looking(turn: Turn) -> str:
+    """A bot that looks once, as those over a model do."""
+    came = turn.newer()
+    return f"to {turn.text}, and to {', '.join(message.text for message in came)}"
+
+
+def joined_by(text: str, *, received: int | None) -> Turn:
+    given = turn("a", grant=Grant(Lease("me", 1), b"", received))
+    given.newer = lambda *, now=False: (said(text),)
+    return given
+
+
+def test_what_comes_meanwhile_joins_the_rest() -> None:
+    assert texts(commands({"/start": "Welcome!"}, looking), joined_by("b", received=1)) == ["to a, and to b"]
+
+
+def test_a_command_that_comes_meanwhile_stops_the_work() -> None:
+    """The next attempt answers it as the command that it is."""
+    assert answer(commands({"/start": "Welcome!"}, looking), joined_by("/start", received=1)) == Outdated()
+
+
+def test_at_the_bound_on_superseding_it_is_read_as_a_text() -> None:
+    bot = commands({"/start": "Welcome!"}, looking)
+    assert texts(bot, joined_by("/start", received=None)) == ["to a, and to /start"]
+
+
+def test_nothing_joins_the_answer_to_a_command() -> None:
+    given = replace(joined_by("b", received=1), messages=(said("/look"),))
+    assert texts(commands({"/look": looking}, looking), given) == ["to /look, and to "]

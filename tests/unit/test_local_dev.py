@@ -154,6 +154,19 @@ def test_a_burst_from_the_page_is_signed_and_recorded(desk: Running, clock: Manu
     assert (pending["provider_id"], pending["author"], pending["author_name"]) == ("m-9", "ben", "Ben")
 
 
+def test_the_page_takes_a_conversation_and_gives_it_back(desk: Running, clock: ManualClock) -> None:
+    desk.write("m-1", "phone")
+    assert desk.play("pause", {"conversation": "c"}) == (200, {"status": 200})
+    desk.wrote("pause", "Halted")
+    assert desk.play("resume", {"conversation": "c"}) == (200, {"status": 200})
+    desk.wrote("unpause", "Continued")
+
+
+@pytest.mark.parametrize("asked", [{}, {"conversation": 7}])
+def test_a_pause_of_no_conversation_is_refused(desk: Running, asked: object) -> None:
+    assert desk.play("pause", asked)[0] == 400
+
+
 def test_a_crash_in_mid_generation_is_recovered_after_the_lease(desk: Running, clock: ManualClock) -> None:
     assert desk.play("latency", {"ms": LATER_MS}) == (200, {"latency_ms": LATER_MS})
     desk.write("m-1", "phone")

@@ -18,6 +18,9 @@ MAX_BURST = 50
 
 MAX_PAUSE_MS = 600_000
 
+PAUSED_MS = 600_000
+"""For how long the page's button takes a conversation."""
+
 
 class Playground:
     """The people at the page, and where replies to them arrive.
@@ -84,6 +87,11 @@ class Playground:
         match action:
             case "messages":
                 return self._write(asked.get("messages"))
+            case "pause":
+                until_ms = self._deployment.clock.now_ms() + PAUSED_MS
+                return self._signed({"type": "pause", "conversation_id": chat(asked), "until": until_ms})
+            case "resume":
+                return self._signed({"type": "resume", "conversation_id": chat(asked)})
             case "crash":
                 return {"crashed": self._deployment.bot.crash()}
             case "latency":
@@ -105,10 +113,14 @@ class Playground:
         return {"ids": [body["id"] for body in bodies]}
 
     def _send(self, message: dict[str, Any]) -> None:
-        now_ms = self._deployment.clock.now_ms()
-        body = json.dumps({"sent_at": now_ms} | message).encode()
-        headers = {"content-type": "application/json", **signature_headers(self._secret, body, now_ms)}
-        self.deliver("webhook", Request("POST", "/webhooks/webhook/default", headers, body))
+        self._signed({"sent_at": self._deployment.clock.now_ms()} | message)
+
+    def _signed(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Send one signed webhook; answers with its status."""
+        body = json.dumps(content).encode()
+        proof = signature_headers(self._secret, body, self._deployment.clock.now_ms())
+        headers = {"content-type": "application/json", **proof}
+        return {"status": self.deliver("webhook", Request("POST", "/webhooks/webhook/default", headers, body)).status}
 
 
 def webhook_body(message: Any) -> dict[str, Any]:
@@ -130,6 +142,18 @@ def webhook_body(message: Any) -> dict[str, Any]:
         "user_name": str(message.get("name") or message["user"]),
         "text": message["text"],
     }
+
+
+def chat(asked: Mapping[str, Any]) -> str:
+    """Read which conversation a button is for.
+
+    Raises:
+        ValueError: it is missing, or is no text.
+    """
+    name = asked.get("conversation")
+    if not isinstance(name, str):
+        raise ValueError("conversation is missing, or is no text")
+    return name
 
 
 def bounded(asked: Mapping[str, Any], name: str, most: int) -> int:
