@@ -61,6 +61,15 @@ def test_a_slow_reply_is_announced_once() -> None:
     assert [turn.said for turn in run(world.store.history(CONVERSATION, 5, world.clock.ms))] == ["re: a"]
 
 
+def test_typing_goes_on_at_once_after_the_announcement() -> None:
+    """A message ends it on every channel: shown at 0 s, and from 5 s on each 24.5 s, so at 5 s and 29.5 s."""
+    world = slow(40_000, Policy(moment=MOMENT, moment_ms=5_000))
+    world.channel.typing_ms = 25_000
+    world.write("a")
+    world.settle()
+    assert world.channel.typed == 1 + 2
+
+
 def test_a_quick_one_is_not_nor_is_any_by_default() -> None:
     for takes_ms, policy in ((4_999, Policy(moment=MOMENT, moment_ms=5_000)), (90_000, Policy())):
         world = slow(takes_ms, policy)

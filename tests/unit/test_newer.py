@@ -77,6 +77,14 @@ class Counting:
         return await self._store.read(conversation_id)
 
 
+def test_the_last_look_is_made_in_any_case() -> None:
+    at_work = AtWork()
+    assert at_work.turn.newer() == ()
+    at_work.world.write("b")
+    assert at_work.turn.newer() == ()
+    assert ids(at_work.turn.newer(now=True)) == ["b"]
+
+
 def test_a_long_message_joins_whole_and_is_kept_short() -> None:
     at_work = AtWork()
     at_work.write("long", "x" * 5_000)

@@ -50,7 +50,7 @@ async def answer(
     turn = await begun(conversation_id, row, lease, messages, deadline_ms, outside)
     await channel.typing(row.pending[-1])
     work = await outside.bot.start(turn)
-    due_ms = errands(row, channel, outside)
+    due_ms = errands(channel, outside)
     while True:
         errand = min(due_ms, key=due_ms.__getitem__)
         result = await work.wait(min(due_ms[errand], deadline_ms))
@@ -102,13 +102,13 @@ def says_nothing(conversation_id: str, row: Row, outside: Outside) -> bool:
     return True
 
 
-def errands(row: Row, channel: Channel, outside: Outside) -> dict[Errand, int]:
+def errands(channel: Channel, outside: Outside) -> dict[Errand, int]:
     """When each thing is to be done for the first time (epoch ms)."""
     now_ms = outside.clock.now_ms()
     due_ms: dict[Errand, int] = {"renew": now_ms + outside.timing.renew_ms}
     if channel.typing_ms is not None:
         due_ms["typing"] = now_ms + typing_each_ms(channel.typing_ms)
-    if outside.policy.moment and row.promised_token is None:
+    if outside.policy.moment:
         due_ms["moment"] = now_ms + outside.policy.moment_ms
     return due_ms
 
