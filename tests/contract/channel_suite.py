@@ -47,7 +47,7 @@ class Subject:
         signs: whether the proof is of this body (else it is a mere secret).
         ages: whether it is of a time, too (else a replay is a duplicate).
         body: a message with the given id and text.
-        own: messages that a bot wrote.
+        own: what our own side wrote: a bot, or a person past it.
         unknown: authentic, of a kind that the channel's module does not know.
         text_of: reads the text of a rendered part, or of a request that was sent.
         text_limit: the longest text of one part, in units of `width`.
@@ -277,7 +277,9 @@ def whatsapp() -> Subject:
         signs=True,
         ages=False,
         body=lambda provider_id, text: body(whatsapp_entry(messages=[whatsapp_text(provider_id, text)])),
-        own=body(whatsapp_entry("smb_message_echoes", message_echoes=[whatsapp_text("1", "beep")])),
+        own=body(
+            whatsapp_entry("smb_message_echoes", message_echoes=[whatsapp_text("1", "beep") | {"to": "12025550112"}])
+        ),
         unknown=body(whatsapp_entry("hologram")),
         text_of=lambda content: json.loads(content)["text"]["body"],
         text_limit=4_096,
@@ -401,7 +403,9 @@ def whatsapp_aws() -> Subject:
         signs=False,
         ages=False,
         body=lambda provider_id, text: body(whatsapp_entry(messages=[whatsapp_text(provider_id, text)])),
-        own=body(whatsapp_entry("smb_message_echoes", message_echoes=[whatsapp_text("1", "beep")])),
+        own=body(
+            whatsapp_entry("smb_message_echoes", message_echoes=[whatsapp_text("1", "beep") | {"to": "12025550112"}])
+        ),
         unknown=body(whatsapp_entry("hologram")),
         text_of=text_of,
         text_limit=4_096,

@@ -29,6 +29,7 @@ from loopback import closed_port, serving
 from rejoinder.channels import NAMES, channel_module, open_channel
 from rejoinder.ports import (
     Buttons,
+    ByPerson,
     Channel,
     Edited,
     Event,
@@ -232,8 +233,9 @@ def test_the_conversation_id_makes_the_round_trip(subject: Subject) -> None:
 
 
 @each_channel
-def test_what_a_bot_wrote_is_ignored(subject: Subject) -> None:
-    assert isinstance(parsed_one(subject, subject.encoded(subject.own)), Ignored)
+def test_what_our_own_side_wrote_is_nobodys_message(subject: Subject) -> None:
+    """A bot's is ignored; a colleague's takes the conversation. Neither is ever answered."""
+    assert isinstance(parsed_one(subject, subject.encoded(subject.own)), Ignored | ByPerson)
 
 
 @each_channel
@@ -485,6 +487,16 @@ def test_typing_never_raises(subject: Subject) -> None:
     for say in (subject.accepted, *(refusal.say for refusal in subject.refusals)):
         with serving(say) as api:
             run(opened(subject, api.url).typing(message_to(subject)))
+
+
+@each_channel
+def test_a_channel_that_shows_typing_says_for_how_long(subject: Subject) -> None:
+    """Else nobody renews it; and one that says so in vain would be asked again and again."""
+    with serving(subject.accepted) as api:
+        channel = opened(subject, api.url)
+        run(channel.typing(message_to(subject)))
+    assert not api.received or channel.typing_ms is not None
+    assert channel.typing_ms is None or channel.typing_ms >= 1_000
 
 
 @each_channel
