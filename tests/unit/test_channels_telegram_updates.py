@@ -158,3 +158,14 @@ def test_an_address_makes_the_round_trip(chat: int, topic: int | None, press: st
 
 def test_only_what_becomes_something_is_asked_for() -> None:
     assert TAKEN == ("message", "edited_message", "callback_query")
+
+
+def test_typing_is_shown_again_although_the_button_was_answered_before() -> None:
+    """Telegram refuses the second answer to one press; the indicator beside it is asked for all the same."""
+    press = read("press")
+    assert isinstance(press, Inbound)
+    to = Message(b"12345678", "1", press.author, 0, 0, address=press.address)
+    stale = Say(400, b'{"ok": false, "error_code": 400, "description": "Bad Request: query is too old"}')
+    with serving(stale, OK) as api:
+        run(channel(api.url).typing(to))
+    assert [one.path.rpartition("/")[2] for one in api.received] == ["answerCallbackQuery", "sendChatAction"]
