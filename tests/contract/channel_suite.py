@@ -253,6 +253,10 @@ def whatsapp_text(provider_id: str, text: str) -> Body:
     return {"from": "12025550111", "id": provider_id, "timestamp": written_at, "type": "text", "text": {"body": text}}
 
 
+WHATSAPP_ECHO = whatsapp_text("1", "beep") | {"to": "12025550112"}
+"""What a colleague writes to a customer in the business app."""
+
+
 def whatsapp_entry(field: str = "messages", **value: Any) -> Body:
     """An entry of one change."""
     metadata = {"display_phone_number": "12025550100", "phone_number_id": "200000000000001"}
@@ -277,9 +281,7 @@ def whatsapp() -> Subject:
         signs=True,
         ages=False,
         body=lambda provider_id, text: body(whatsapp_entry(messages=[whatsapp_text(provider_id, text)])),
-        own=body(
-            whatsapp_entry("smb_message_echoes", message_echoes=[whatsapp_text("1", "beep") | {"to": "12025550112"}])
-        ),
+        own=body(whatsapp_entry("smb_message_echoes", message_echoes=[WHATSAPP_ECHO])),
         unknown=body(whatsapp_entry("hologram")),
         text_of=lambda content: json.loads(content)["text"]["body"],
         text_limit=4_096,
@@ -403,9 +405,7 @@ def whatsapp_aws() -> Subject:
         signs=False,
         ages=False,
         body=lambda provider_id, text: body(whatsapp_entry(messages=[whatsapp_text(provider_id, text)])),
-        own=body(
-            whatsapp_entry("smb_message_echoes", message_echoes=[whatsapp_text("1", "beep") | {"to": "12025550112"}])
-        ),
+        own=body(whatsapp_entry("smb_message_echoes", message_echoes=[WHATSAPP_ECHO])),
         unknown=body(whatsapp_entry("hologram")),
         text_of=text_of,
         text_limit=4_096,
