@@ -878,9 +878,6 @@ class Store(Protocol):
     async def tell_sent(self, conversation_id: str, answered: int, now_ms: int) -> bool:
         """Correct `TURN#<answered>`, whose reply was held and is sent now; False where it says anything else."""
 
-    async def tell_sent(self, conversation_id: str, answered: int, now_ms: int) -> bool:
-        """Correct `TURN#<answered>`, whose reply was held and is sent now; False where it says anything else."""
-
     async def begin_effect(
         self, conversation_id: str, key: str, name: str, by: str, now_ms: int, over: str | None = None
     ) -> Begun | Happened | UnderWay | Doubtful:
