@@ -116,3 +116,17 @@ def test_a_text_is_never_markup(page: Page) -> None:
     say(page, "<img src=x onerror=alert(1)>")
     expect(page.locator("#log .person .bubble")).to_have_text("<img src=x onerror=alert(1)>")
     assert page.locator("#log img").count() == 0
+
+
+def test_a_person_takes_the_conversation_and_gives_it_back(page: Page) -> None:
+    """Whatever is written meanwhile waits, and gets its one reply afterwards."""
+    say(page, "hello")
+    replies = page.locator("#log .bot:not(.typing)")
+    expect(replies).to_have_count(1)
+    page.get_by_role("button", name="Take over").click()
+    expect(page.locator("#paused")).to_contain_text("until")
+    say(page, "is anybody there?")
+    expect(page.locator("#owed")).to_have_text("1")
+    page.get_by_role("button", name="Give back").click()
+    expect(page.locator("#paused")).to_have_text("no")
+    expect(replies).to_have_count(2, timeout=10_000)
