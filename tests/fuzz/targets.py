@@ -141,7 +141,7 @@ def reads_or_refuses(channel: Channel, name: str, request: Request) -> None:
 
 
 def well_formed(event: Event, name: str) -> None:
-    """Hold an event against what `ports.py` says of it."""
+    """Hold an event against what `ports.webhooks` says of it."""
     assert isinstance(event, Event)
     if isinstance(event, Edited):
         assert type(event.edited_at_ms) is int
