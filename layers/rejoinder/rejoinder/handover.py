@@ -73,23 +73,33 @@ class Handover:
         Raises:
             Transient: try again; a repeat does no harm.
         """
-        now_ms = self.clock.now_ms()
-        for turn in await self.store.history(conversation_id, LOOKED_BACK, now_ms):
-            if turn.delivery == "handled" and (turn.at_ms, turn.said) == (said_at_ms, said):
-                return "duplicate"
+        if await self.in_history(conversation_id, said, said_at_ms):
+            return "duplicate"  # of long ago, perhaps: it must not pause the bot again
         row = await self.pause(conversation_id, until_ms)
         if row.outbox is not None and row.outbox.handled and row.outbox.committed_at_ms == said_at_ms:
+            return "duplicate"
+        if await self.in_history(conversation_id, said, said_at_ms):  # since the first look
             return "duplicate"
         if row.pending and await self.settle(conversation_id, said, said_at_ms):
             return "handled"
         record = TurnRecord(row.answered, row.lease_token, said_at_ms, (), said=said, delivery="handled")
-        await self.store.put_turn(conversation_id, record, now_ms)
+        await self.store.put_turn(conversation_id, record, self.clock.now_ms())
         return "handled"
 
-    async def settle(self, conversation_id: str, said: str, said_at_ms: int | None = None) -> bool:
-        """Count everything pending as handled by a person; False where nothing is pending.
+    async def in_history(self, conversation_id: str, said: str, said_at_ms: int) -> bool:
+        """Whether a person's words are in the history, as they were said then.
 
-        The wake-up that writes it into the history is armed before.
+        Raises:
+            Transient: the store cannot be asked.
+        """
+        turns = await self.store.history(conversation_id, LOOKED_BACK, self.clock.now_ms())
+        return any(turn.delivery == "handled" and (turn.at_ms, turn.said) == (said_at_ms, said) for turn in turns)
+
+    async def settle(self, conversation_id: str, said: str, said_at_ms: int | None = None) -> bool:
+        """Count everything pending as handled by a person; False where nothing is pending, or nothing can be settled.
+
+        The wake-up that writes it into the history is armed before. There is one outbox: where a reply waits in it for
+        the pause's end, what is pending waits as well.
 
         Raises:
             Transient: somebody is at work on the conversation, or the store cannot be asked.
@@ -113,6 +123,10 @@ class Handover:
             if isinstance(settled, Handled):
                 self.observer.happened("handled", conversation_id, messages=len(row.pending))
                 return True
-            if settled.row.held_at(now_ms) or settled.row.outbox is not None:
+            if settled.row.held_at(now_ms):
+                break
+            if settled.row.outbox is not None:
+                if not settled.row.delivers_in_pause:
+                    return False
                 break
         raise Transient("somebody is at work on the conversation")

@@ -240,11 +240,9 @@ class Ingest:
                 case Duplicate():
                     self.observer.happened("duplicate", conversation_id, reason="on the row")
                     return "duplicate"
-                case Full(row) if row.paused_until_ms is not None:  # nobody refuses a message that a person will read
-                    await self.handover.settle(conversation_id, "")
-                    continue
-                case Full():
-                    pass
+                case Full(row):  # nobody refuses a message that a person will read, if there is any other way
+                    if row.paused_until_ms is not None and await self.handover.settle(conversation_id, ""):
+                        continue
             if content is None:
                 await self.store.put_text(conversation_id, message.text_key, content_of(message), now_ms)
             if not isinstance(await self.store.overflow(conversation_id), Room):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from json import dumps, loads
 from typing import Any, Literal
 
@@ -225,8 +226,13 @@ class TurnRecord:
 
     @property
     def key(self) -> str:
-        """The item's key after `TURN#`: what a person said unasked, between two turns, follows the first of them."""
-        return f"{self.answered:012d}" if self.messages else f"{self.answered:012d}#{self.at_ms:013d}"
+        """The item's key after `TURN#`: what a person said unasked, between two turns, follows the first of them.
+
+        With a hash of the words: some providers tell the time to the second, and people write faster than that.
+        """
+        if self.messages:
+            return f"{self.answered:012d}"
+        return f"{self.answered:012d}#{self.at_ms:013d}-{blake2b(self.said.encode(), digest_size=4).hexdigest()}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,6 +132,8 @@ def following(
             due = None
     armed_for: ForMessage | ForReceived = ForReceived(row.received)
     armed_at_ms = now_ms
+    if before_a_pauses_end(wake_up, row, now_ms):  # nobody else wakes from the pause; what is owed has its own
+        due, armed_for = wake_up.due_at_ms, wake_up.armed_for
     if unseen(wake_up, row):
         ingest_over = wake_up.armed_at_ms + timing.ingest_timeout_ms + CLOCK_MARGIN_MS
         if now_ms < ingest_over:
@@ -160,6 +162,18 @@ def left_to_a_person(wake_up: WakeUp, row: Row, now_ms: int) -> bool:
     if row.paused_until_ms is None or row.paused_until_ms <= now_ms or row.delivers_in_pause:
         return False
     return wake_up.due_at_ms < row.paused_until_ms
+
+
+def before_a_pauses_end(wake_up: WakeUp, row: Row, now_ms: int) -> bool:
+    """Whether a wake-up for a pause's end came before that: the pause may be set only now, or messages may come in it.
+
+    Armed for nothing received, as those are; or armed again since, and due when the pause ends.
+    """
+    if not isinstance(wake_up.armed_for, ForReceived) or wake_up.due_at_ms <= now_ms:
+        return False
+    if wake_up.armed_for.received == 0:
+        return True
+    return row.paused_at(now_ms) and wake_up.due_at_ms >= (row.paused_until_ms or 0)
 
 
 def next_look_ms(row: Row, now_ms: int, timing: Timing) -> int:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
-from rejoinder.ports import Policy
+from rejoinder.ports import OnResume, Policy
 from rejoinder.protocol.timing import Timing
 
 FAULTS = (
@@ -22,7 +22,15 @@ FAULTS = (
     "late",
     "stalls",
     "joins",
+    "restarts",
+    "handoffs",
+    "pauses",
+    "unpauses",
+    "operators",
 )
+
+WORDS = {"in_doubt": ("hold", "resend"), "on_resume": ("answer", "handled")}
+"""What a setting that is no number may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +54,17 @@ class Bound:
         late: time passes although a due wake-up has not come.
         stalls: time passes while an invocation is between two calls. (Generation takes time freely.)
         joins: the bot takes what has come since into its running turn (no fault, but bounded likewise).
+        restarts: the bot stops for what has come since, as far as the bound on superseding lets it.
+        handoffs: the bot calls a person.
+        pauses: a person asks for a pause.
+        unpauses: a person gives the conversation back.
+        operators: a person answers in the conversation, which pauses it.
         parts: parts of each reply.
         lanes: 1 for the queue alone, 2 for a second service with a wake-up at the window's hard cap.
         in_doubt: the policy.
+        on_resume: the policy.
+        moment: 1 where a line asks for patience, at the first wait that ends without an answer (see `slow`).
+        pause_ms: how long a pause lasts.
     """
 
     messages: int = 2
@@ -67,14 +83,22 @@ class Bound:
     late: int = 0
     stalls: int = 0
     joins: int = 0
+    restarts: int = 0
+    handoffs: int = 0
+    pauses: int = 0
+    unpauses: int = 0
+    operators: int = 0
     parts: int = 1
     lanes: int = 1
     in_doubt: Literal["hold", "resend"] = "hold"
+    on_resume: OnResume = "answer"
+    moment: int = 0
     max_superseded: int = 1
     max_attempts: int = 3
     max_pending: int = 100
     max_wait_ms: int = 3_000
     deadline_ms: int = 15_000
+    pause_ms: int = 20_000
 
     @classmethod
     def quiet(cls, **changes: int | str) -> "Bound":
@@ -94,9 +118,9 @@ class Bound:
             name, _, value = pair.partition("=")
             if name not in known:
                 raise ValueError(f"bound {name!r} is unknown; there are {', '.join(sorted(known))}")
-            if name == "in_doubt":
-                if value not in ("hold", "resend"):
-                    raise ValueError(f"in_doubt is {value!r}; it is hold or resend")
+            if name in WORDS:
+                if value not in WORDS[name]:
+                    raise ValueError(f"{name} is {value!r}; it is {' or '.join(WORDS[name])}")
                 changes[name] = value
             elif value.isdigit():
                 changes[name] = int(value)
@@ -126,4 +150,11 @@ class Bound:
     @property
     def policy(self) -> Policy:
         """The generator's policy."""
-        return Policy(in_doubt=self.in_doubt, fallback="sorry", history_turns=0)
+        return Policy(
+            in_doubt=self.in_doubt,
+            fallback="sorry",
+            history_turns=0,
+            on_resume=self.on_resume,
+            pause_ms=self.pause_ms,
+            moment="wait" if self.moment else "",
+        )

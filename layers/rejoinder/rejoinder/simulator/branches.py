@@ -1,22 +1,14 @@
 """Everything that can happen next in a state of an exploration."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
 
-from rejoinder.protocol.identity import message_id
-from rejoinder.simulator.bound import Bound
+from rejoinder.simulator import answers, desk
+from rejoinder.simulator.afterwards import Afterwards, BrokenAt, doubted
 from rejoinder.simulator.checkers import (
-    Broken,
-    accepted_means_recorded,
     answered_in_time,
     at_rest,
-    ends_well,
-    longest_wait_ms,
 )
-from rejoinder.simulator.moves import Moves
 from rejoinder.simulator.shifting import NOW_MS
-from rejoinder.simulator.stage import Stage
 from rejoinder.simulator.state import (
     AT_A_CALL,
     BOT_FAILURES,
@@ -24,50 +16,31 @@ from rejoinder.simulator.state import (
     DOUBLES,
     EARLY,
     EXPIRIES,
+    HANDOFFS,
     JOINS,
     LATE,
     LOST,
+    OPERATORS,
+    PAUSES,
     REDELIVERIES,
     REFUSALS,
     REPEATS,
+    RESTARTS,
     SLOW,
     STALLS,
     THROTTLES,
     UNKNOWNS,
+    UNPAUSES,
     State,
     spent,
     with_running,
 )
 from rejoinder.simulator.tables import READS
-from rejoinder.simulator.words import answer_in_words, wake_up_in_words
+from rejoinder.simulator.words import wake_up_in_words
 
 
-class BrokenAt(Exception):  # noqa: N818  # it names where, and is no error of the explorer's
-    """A promise was broken on the way to the next state."""
-
-    def __init__(self, broken: Broken) -> None:
-        super().__init__(str(broken))
-        self.broken = broken
-
-
-@dataclass(slots=True)
-class Branches:
-    """What can happen, under a bound.
-
-    Attributes:
-        wait_ms: no message may wait for longer.
-        describe: put everything that happens into words.
-    """
-
-    bound: Bound
-    stage: Stage
-    moves: Moves = field(init=False)
-    wait_ms: int = field(init=False)
-    describe: bool = False
-
-    def __post_init__(self) -> None:
-        self.wait_ms = longest_wait_ms(self.bound.timing, sum(self.bound.faults))
-        self.moves = Moves(self.bound, self.stage, self.wait_ms + 1)
+class Branches(Afterwards):
+    """What can happen, under a bound."""
 
     def beginning(self) -> State:
         """Nothing has happened yet."""
@@ -131,20 +104,29 @@ class Branches:
                 raise BrokenAt(broken)
 
     def arrivals(self, state: State) -> Iterator[tuple[str, State]]:
-        """The next message comes; a webhook that failed, or one that did not, comes again."""
+        """The next message comes; a person asks for something; a webhook that failed, or that did not, comes again."""
+        moves = self.moves
         if state.arrived < self.bound.messages:
             name = state.arrived
             yield self.said("m{} comes", name + 1), self.ingested(state._replace(arrived=name + 1), name)
         for index, name in enumerate(state.failed):
+            if name < 0 or (desk.by_person(name) and moves.under_way(state, name)):
+                continue  # who was asked to come again does so later; of a person's words see `desk.by_person`
             rest = state._replace(failed=state.failed[:index] + state.failed[index + 1 :])
-            yield self.said("m{} comes again after a failure", name + 1), self.ingested(rest, name)
+            yield self.said("{} comes again after a failure", desk.named(name)), self.ingested(rest, name)
+        said = self.bound.operators - state.left[OPERATORS]
+        for fault, name in ((PAUSES, desk.PAUSE), (UNPAUSES, desk.RESUME), (OPERATORS, desk.PERSON + said)):
+            if state.left[fault]:
+                yield self.said("{} comes", desk.named(name)), self.ingested(spent(state, fault), name)
         if state.left[REDELIVERIES]:
-            for name in range(state.arrived):
-                yield self.said("m{} is redelivered", name + 1), self.ingested(spent(state, REDELIVERIES), name)
+            alone = [event for event in range(desk.PERSON, desk.PERSON + said) if not moves.under_way(state, event)]
+            for name in (*range(state.arrived), *alone):
+                again = self.ingested(spent(state, REDELIVERIES), name)
+                yield self.said("{} is redelivered", desk.named(name)), again
 
-    def ingested(self, state: State, name: int) -> State:
+    def ingested(self, state: State, event: int) -> State:
         """The state with another ingest in mid-air."""
-        return with_running(state, self.moves.ingest(name))
+        return with_running(state, self.moves.ingest(event))
 
     def steps(self, state: State, rest: State, number: int) -> Iterator[tuple[str, State]]:
         """Everything that the next call of one invocation can lead to."""
@@ -190,6 +172,8 @@ class Branches:
                 yield from self.bot(state, rest, number)
             case "channel":
                 yield from self.channel(state, rest, number)
+            case "notifier":
+                yield from self.notifier(state, rest, number)
             case other:
                 raise AssertionError(f"no rule for a call on {other}")
 
@@ -206,10 +190,16 @@ class Branches:
         owner = moves.programs[number].beginning.owner
         call = moves.programs[number].call
         assert call is not None
-        yield f"{owner}'s bot answers", self.answered(rest, number, moves.reply_to(call))
-        joined = moves.reply_with_newer(call, state.row) if state.left[JOINS] else None
-        if joined is not None:
-            yield f"{owner}'s bot answers newer messages too", self.answered(spent(rest, JOINS), number, joined)
+        for said, fault, made, row in (
+            ("answers", None, answers.bot_answer, None),
+            ("answers newer messages too", JOINS, answers.joined, state.row),
+            ("stops for newer messages", RESTARTS, answers.restarted, state.row),
+            ("calls a person", HANDOFFS, answers.calling, None),
+        ):
+            answer = moves.from_bot(made, call.about, row) if fault is None or state.left[fault] else None
+            if answer is not None:
+                after = rest if fault is None else spent(rest, fault)
+                yield f"{owner}'s bot {said}", self.answered(after, number, answer)
         if state.left[BOT_FAILURES]:
             yield f"{owner}'s bot fails", self.answered(spent(rest, BOT_FAILURES), number, moves.bot_failed)
         if state.left[SLOW] and call.args[0] <= NOW_MS:
@@ -230,82 +220,13 @@ class Branches:
                 after = spent(doubted(self.moves, doubtful), UNKNOWNS)
                 yield f"{owner} sends: time-out ({what})", self.answered(after, number, moves.unknown)
 
-    def performed(self, state: State, call: int, who: str) -> tuple[str, State]:
-        """The state after a store call or a send was performed and checked; its answer is in `moves.last_answer`."""
+    def notifier(self, state: State, rest: State, number: int) -> Iterator[tuple[str, State]]:
+        """Somebody is called, or cannot be reached."""
         moves = self.moves
-        if self.describe:
-            made = moves.calls[call]
-            moves.last_said = f"{who} {made.method}" + (
-                f" {made.args[1].provider_id}" if made.method == "record" else ""
-            )
-        row, items, ledger, broken = moves.perform(state.row, state.items, state.ledger, call)
-        if broken is not None:
-            raise BrokenAt(broken)
-        said = f"{moves.last_said} -> {answer_in_words(moves.answers[moves.last_answer])}" if self.describe else ""
-        armed = state.armed
-        if row != state.row:
-            armed = tuple(sorted([moves.as_seen(number, row) for number in armed]))
-        return said, state._replace(row=row, items=items, ledger=ledger, armed=armed)
-
-    def answered(self, state: State, number: int, answer: int) -> State:
-        """The state with an invocation that was given an answer: it runs on, or has ended."""
-        moves = self.moves
-        following = moves.answer(number, answer)
-        program = moves.programs[following]
-        if program.call is not None:
-            return with_running(state, following)
-        broken = ends_well(program.failure)
-        if broken is not None:
-            moves.last_said += f"; {program.beginning.owner or 'ingest'} fails"
-            raise BrokenAt(broken)
-        if isinstance(program.beginning.argument, tuple):
-            return self.webhook_ended(state, following)
-        state = state._replace(ledger=moves.settled_ledger(state))
-        if program.failure is not None:
-            return self.with_armed(state, moves.returned(following))
-        return state
-
-    def webhook_ended(self, state: State, number: int) -> State:
-        """Keep the webhook's promise in mind, or let the provider try again."""
-        moves = self.moves
-        program = moves.programs[number]
-        name = int(program.beginning.argument[0][1:]) - 1  # type: ignore[index]
-        if program.failure is not None or program.result.status >= 500:
-            return state._replace(failed=tuple(sorted((*state.failed, name))))
-        broken = accepted_means_recorded(
-            message_id(f"m{name + 1}"), moves.ledgers[state.ledger], refused="rejected" in program.result.body
-        )
-        if broken is not None:
-            moves.last_said = f"m{name + 1}'s webhook is answered with {program.result.status}"
-            raise BrokenAt(broken)
-        return state
-
-    def armed(self, state: State, number: int) -> State:
-        """The state after a wake-up was armed or buried."""
-        moves = self.moves
-        call = moves.programs[number].call
-        assert call is not None
-        if call.method == "bury":
-            return self.performed(state, moves.call_of[number], "generator")[1]
-        return self.with_armed(state, moves.wake_up(call.args[0]))
-
-    def with_armed(self, state: State, number: int) -> State:
-        """The state with another wake-up armed."""
-        return state._replace(armed=tuple(sorted((*state.armed, self.moves.as_seen(number, state.row)))))
-
-    def crashed(self, state: State, number: int) -> tuple[str, State]:
-        """An invocation is gone: the queue brings its wake-up again, or the provider may bring its webhook again."""
-        moves = self.moves
-        program = moves.programs[number]
-        state = doubted(self.moves, state)
-        if isinstance(program.beginning.argument, tuple):
-            name = int(program.beginning.argument[0][1:]) - 1
-            return self.said("m{}'s ingest crashes", name + 1), state._replace(
-                failed=tuple(sorted((*state.failed, name)))
-            )
-        return self.said("{} crashes", program.beginning.owner), self.with_armed(
-            state._replace(ledger=moves.settled_ledger(state)), moves.returned(number)
-        )
+        said, told = self.performed(rest, moves.call_of[number], moves.programs[number].beginning.owner)
+        yield said, self.answered(told, number, moves.nothing)
+        if state.left[THROTTLES]:
+            yield self.said("nobody can be called"), self.answered(spent(rest, THROTTLES), number, moves.throttled)
 
     def wake_ups(self, state: State) -> Iterator[tuple[str, State]]:
         """A wake-up comes: when it is due, or early; once, or twice."""
@@ -364,16 +285,5 @@ class Branches:
             running=tuple(sorted([moves.moved_program(number, by_ms) for number in state.running])),
             armed=tuple(sorted([moves.moved_wake_up(number, by_ms) for number in state.armed])),
             delayed=tuple(sorted([moves.moved_call(number, by_ms) for number in state.delayed])),
+            failed=tuple(sorted([max(event, ~event) for event in state.failed])),
         )
-
-    def said(self, form: str, *words: Any) -> str:
-        """Put something into words, where words are wanted."""
-        if not self.describe:
-            return ""
-        self.moves.last_said = form.format(*words)
-        return self.moves.last_said
-
-
-def doubted(moves: Moves, state: State) -> State:
-    """The state after something that leaves a send in doubt."""
-    return state._replace(ledger=moves.doubted(state.ledger))

@@ -14,10 +14,19 @@ from rejoinder.protocol import invariants
 from rejoinder.protocol.conversation import Lease, Row, TurnRecord
 from rejoinder.protocol.outcomes import Done
 from rejoinder.protocol.timing import CLOCK_MARGIN_MS, Timing
-from rejoinder.simulator.ledger import COMMITS, Ledger, Step
+from rejoinder.simulator.ledger import Ledger, Step, committed, covering, granted, sent
+from rejoinder.simulator.people_checkers import (
+    a_moment_is_said_once,
+    a_pause_loses_nothing,
+    absorbed_messages_are_covered_once,
+    nothing_is_begun_while_paused,
+    nothing_is_committed_while_paused,
+    what_a_person_said_is_kept,
+    who_opted_out_is_left_alone,
+    whoever_is_on_duty_is_told,
+)
 from rejoinder.stores.memory import Kept
 
-CLAIMS = ("claim", "resume")
 Items = Mapping[tuple[str, str], Kept[Any]]
 
 
@@ -61,27 +70,27 @@ def nobody_tries_before_retry_at(step: Step, ledger: Ledger, timing: Timing) -> 
     return None
 
 
-def granted(step: Step) -> bool:
-    """Whether the step gave somebody a lease."""
-    return step.call.method in CLAIMS and step.after.lease_token > step.before.lease_token
-
-
 def commits_miss_nothing(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
-    """Invariant 4: nothing newer than what a reply covers is there at its commit, but at the bound on superseding."""
-    if not committed(step):
+    """Invariant 4: nothing newer than what a reply covers is there at its commit, but at the bound on superseding.
+
+    A person's answer counts for everything that is there.
+    """
+    outbox = covering(step)
+    if outbox is None:
         return None
-    _, _, claimed, outbox, _ = step.call.args
+    claimed = step.call.args[2] if committed(step) else step.call.args[1]
     newer = step.before.received - (claimed.answered + len(outbox.messages))
     if newer and not (step.call.method == "commit_partial" and claimed.superseded >= timing.max_superseded):
-        return f"{newer} newer messages at the commit, superseded {claimed.superseded} times"
+        return f"{newer} newer messages at the {step.call.method}, superseded {claimed.superseded} times"
     return None
 
 
 def commits_drop_what_they_cover(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
     """Invariant 6: a commit drops from `pending` exactly the messages that its reply covers."""
-    if not committed(step):
+    outbox = covering(step)
+    if outbox is None:
         return None
-    covers = [message.id for message in step.call.args[3].messages]
+    covers = [message.id for message in outbox.messages]
     kept = {message.id for message in step.after.pending}
     dropped = [message.id for message in step.before.pending if message.id not in kept]
     if dropped != covers:
@@ -91,10 +100,11 @@ def commits_drop_what_they_cover(step: Step, ledger: Ledger, timing: Timing) -> 
 
 def messages_are_covered_once(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
     """Invariants 2 and 6: every message is covered by exactly one commit, in the order of recording."""
-    if not committed(step):
+    outbox = covering(step)
+    if outbox is None:
         return None
     covered = ledger.covered()
-    covers = tuple(message.id for message in step.call.args[3].messages)
+    covers = tuple(message.id for message in outbox.messages)
     if covers != ledger.recorded[len(covered) : len(covered) + len(covers)]:
         return f"covers {_names(covers)} after {_names(covered)} of {_names(ledger.recorded)}"
     return None
@@ -117,16 +127,21 @@ def refused_messages_are_told(step: Step, ledger: Ledger, timing: Timing) -> str
     return None
 
 
-def superseding_is_bounded(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
-    """Invariant 8, its cause: no more than `max_superseded` replies in a row are outdated."""
-    if step.after.superseded > timing.max_superseded:
+def superseding_is_bounded(step: Step, ledger: Ledger, timing: Timing) -> str | None:
+    """Invariant 8, its cause: no more than `max_superseded` replies in a row are outdated.
+
+    A pause withholds one reply at most, since nobody begins another before its end; the row counts that as well.
+    """
+    if step.after.superseded > timing.max_superseded + ledger.pauses:
         return f"superseded {step.after.superseded} times in a row; the bound is {timing.max_superseded}"
     return None
 
 
 def only_committed_replies_are_sent(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
     """Nothing is sent that was superseded, or that never was committed."""
-    if sent(step) and all(said.reply_id != step.call.args[1] for said in ledger.said):
+    if not sent(step) or ledger.moment(step.call.args[1]) is not None:
+        return None
+    if all(said.reply_id != step.call.args[1] for said in ledger.said):
         return f"reply {step.call.args[1]} went out uncommitted"
     return None
 
@@ -178,16 +193,6 @@ def own_writes_are_recognised(method: str, first: Any, again: Any) -> Broken | N
     return None
 
 
-def committed(step: Step) -> bool:
-    """Whether the step moved the watermark or filled the outbox."""
-    return step.call.method in COMMITS and step.before is not step.after
-
-
-def sent(step: Step) -> bool:
-    """Whether the step brought a part of a reply to somebody."""
-    return step.call.port == "channel" and step.call.method == "send"
-
-
 OF_A_STEP: tuple[StepChecker, ...] = (
     older_tokens_change_nothing,
     live_leases_are_respected,
@@ -203,6 +208,11 @@ OF_A_STEP: tuple[StepChecker, ...] = (
     no_reply_is_sent_twice,
     state_never_goes_back,
     turns_are_written_once,
+    nothing_is_committed_while_paused,
+    nothing_is_begun_while_paused,
+    absorbed_messages_are_covered_once,
+    a_moment_is_said_once,
+    who_opted_out_is_left_alone,
 )
 
 
@@ -270,13 +280,16 @@ def reason(row: Row) -> str:
 
 def at_rest(row: Row, items: Items, conversation_id: str, ledger: Ledger, *, may_bury: bool = False) -> Broken | None:
     """Invariants 5, 6 and 9: nobody runs, no wake-up is armed; everything that was promised must be done."""
-    turns = {
-        kept.answered: kept.value
+    records = [
+        kept.value
         for (owner, _), kept in items.items()
         if owner == conversation_id and isinstance(kept.value, TurnRecord)
-    }
+    ]
+    turns = {turn.answered: turn for turn in records if turn.messages}
     if ledger.buried and not may_bury:
         return Broken("no_wake_up_is_given_up", f"{ledger.buried} wake-ups in the dead-letter queue")
+    if not ledger.buried and (lost := a_pause_loses_nothing(row)) is not None:
+        return Broken("a_pause_loses_nothing", lost)
     if row.owes and not ledger.buried:
         what = "a committed reply" if row.outbox is not None else f"{len(row.pending)} messages"
         return Broken("nothing_is_owed_at_rest", f"{what} left, and no wake-up will ever come")
@@ -290,17 +303,25 @@ def at_rest(row: Row, items: Items, conversation_id: str, ledger: Ledger, *, may
         turn = turns.get(answered)
         if turn is None:
             return Broken("every_reply_is_in_the_history", f"reply {said.reply_id} left no turn")
+        if (turn.delivery == "handled") != said.handled:
+            return Broken("every_reply_is_in_the_history", f"{said.reply_id} left a turn that is {turn.delivery}")
         if turn.delivery == "sent" and not said.went_out:
             return Broken(
                 "what_the_history_says_was_sent", f"of reply {said.reply_id} only parts {said.sends} went out"
             )
+    if (saw := what_a_person_said_is_kept(records, ledger)) is not None:
+        return Broken("what_a_person_said_is_kept", saw)
+    if (saw := whoever_is_on_duty_is_told(ledger)) is not None:
+        return Broken("whoever_is_on_duty_is_told", saw)
     return state_follows_the_replies(items.get((conversation_id, "STATE")), turns)
 
 
 def state_follows_the_replies(state: Kept[Any] | None, turns: Mapping[int, TurnRecord]) -> Broken | None:
     """The bot's state saw every message that the bot answered, once and in order (the stage's bot lists them)."""
     ordered = [turns[number] for number in sorted(turns)]
-    answered = [name for turn in ordered if not turn.failed for name in sorted(m.provider_id for m in turn.messages)]
+    by_the_bot = [turn for turn in ordered if turn.delivery != "handled" and not turn.failed]
+    spoke = [turn for turn in by_the_bot if turn.said or turn.stored]  # it is not asked where its reader has opted out
+    answered = [name for turn in spoke for name in sorted(m.provider_id for m in turn.messages)]
     seen = [] if state is None else json.loads(state.value)["seen"]
     if seen != answered:
         return Broken("state_follows_the_replies", f"the state saw {seen}; the bot answered {answered}")

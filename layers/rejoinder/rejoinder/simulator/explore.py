@@ -15,8 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 
+from rejoinder.simulator.afterwards import BrokenAt
 from rejoinder.simulator.bound import Bound
-from rejoinder.simulator.branches import Branches, BrokenAt
+from rejoinder.simulator.branches import Branches
 from rejoinder.simulator.checkers import Broken
 from rejoinder.simulator.shifting import NOW_MS
 from rejoinder.simulator.stage import Stage

@@ -23,6 +23,7 @@ from types import (
 )
 from typing import Any
 
+from rejoinder.handover import Handover
 from rejoinder.ingest import Ingest
 from rejoinder.ports import Outside, Turn
 from rejoinder.protocol.conversation import Message, Outbox, Row, TurnRecord
@@ -30,7 +31,7 @@ from rejoinder.protocol.wakeups import ForMessage, WakeUp
 from rejoinder.simulator.shifting import NOW_MS
 from rejoinder.simulator.stepping import Call
 
-_CONSTANT = (Outside, Ingest, FunctionType, BuiltinFunctionType, CodeType, ModuleType, type)
+_CONSTANT = (Outside, Ingest, Handover, FunctionType, BuiltinFunctionType, CodeType, ModuleType, type)
 _LINKS = (CoroutineType, GeneratorType)
 _ENDS = frozenset({"deadline_ms", "renew_at_ms"})
 _READ_AT_ONCE = frozenset({
@@ -156,7 +157,7 @@ def frozen(value: Any) -> Any:
         return "method", value.__func__.__qualname__, frozen(value.__self__)
     if is_dataclass(value):
         return _frozen_dataclass(value)
-    if type(value).__name__.endswith("iterator"):
+    if isinstance(value, enumerate) or type(value).__name__.endswith("iterator"):
         _, arguments, *position = value.__reduce__()
         return type(value).__name__, frozen(arguments), *position
     raise TypeError(f"the explorer cannot compare a {type(value).__name__} in a frame; teach `frames.frozen` about it")
@@ -176,7 +177,7 @@ def _frozen_dataclass(value: Any) -> Any:
             return "TurnRecord", value.answered, value.reply_id, value.delivery, in_order(value.messages)
         case WakeUp():
             since = value.armed_at_ms if isinstance(value.armed_for, ForMessage) else None
-            return "WakeUp", value.armed_for, since, value.attempt, value.seen
+            return "WakeUp", value.armed_for, since, max(value.due_at_ms, NOW_MS), value.attempt, value.seen
         case Turn():
             return "Turn", in_order(value.messages), value.overflowed, frozen(value.state)
         case Call(port="wake_ups"):

@@ -4,6 +4,7 @@ A store call on a row, an answer to an invocation, a value at another time: each
 real code runs for the first of each and a dictionary answers the rest.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,13 +14,15 @@ from rejoinder.protocol.outcomes import Answered
 from rejoinder.protocol.wakeups import WakeUp
 from rejoinder.run import run
 from rejoinder.simulator import shifting
+from rejoinder.simulator.answers import Seen, turn_seen
 from rejoinder.simulator.bound import Bound
 from rejoinder.simulator.checkers import Broken, check_step, own_writes_are_recognised
+from rejoinder.simulator.desk import CONVERSATION, by_person, named
 from rejoinder.simulator.ledger import Ledger, Step
 from rejoinder.simulator.owners import OWNERS, owners_in
-from rejoinder.simulator.program import CONVERSATION, Beginning, Entry, Program, build, goes_first
+from rejoinder.simulator.program import Beginning, Entry, Program, build, goes_first
 from rejoinder.simulator.shifting import NOW_MS
-from rejoinder.simulator.stage import Stage, StageChannel, bot_answer, turn_seen
+from rejoinder.simulator.stage import Stage, StageChannel
 from rejoinder.simulator.state import State
 from rejoinder.simulator.stepping import Call, SteppedPort
 from rejoinder.simulator.tables import ITEM_WRITES, Items, Table, item_key
@@ -87,9 +90,9 @@ class Moves:
 
     # --- invocations ---
 
-    def ingest(self, name: int) -> int:
-        """An invocation that has just been begun for message number `name`."""
-        return self._begun(("ingest", name), Beginning((f"m{name + 1}",)))
+    def ingest(self, event: int) -> int:
+        """An invocation that has just been begun for an event."""
+        return self._begun(("ingest", event), Beginning((named(event),)))
 
     def generate(self, wake_up: int, owner: str) -> int:
         """An invocation that has just been begun on a wake-up."""
@@ -100,6 +103,10 @@ class Moves:
         if found is None:
             found = self.memo[key] = self._built(beginning, (Entry(NOW_MS),))
         return int(found)
+
+    def under_way(self, state: State, event: int) -> bool:
+        """Whether an invocation handles the event just now."""
+        return any(self.programs[number].beginning.argument == (named(event),) for number in state.running)
 
     def answer(self, number: int, answer: int) -> int:
         """The invocation after its call was given an answer, a fault included."""
@@ -170,7 +177,7 @@ class Moves:
                 return Entry(0, StageChannel(split=self.bound.parts))
             case ("channel", "typing" | "was_sent") | ("work", "cancel"):
                 return Entry(0)
-            case "store", "history":  # the stage's bot reads none
+            case "store", "history" if not call.args[1]:  # the stage's bot reads none
                 return Entry(0, ())
             case "store", "texts":  # all of the stage is short, and its channel reports nothing
                 return Entry(0, {})
@@ -288,23 +295,21 @@ class Moves:
             answer = replace(answer, row=shifting.settled_row(answer.row, self.stage.timing, self.oldest_ms))
         return after, kept, answer
 
-    def reply_to(self, call: Call) -> int:
-        """What the stage's bot answers to the turn that a call waits for."""
-        key = ("reply", call.about)
-        found = self.memo.get(key)
-        if found is None:
-            found = self.memo[key] = self.answers.number(bot_answer(call.about))
-        return int(found)
+    def from_bot(self, made: Callable[..., Any], seen: Seen, row: int | None = None) -> int | None:
+        """What the stage's bot comes to in one way (see `answers`), beside a row; None where it does not."""
+        key = (made, seen, row)
+        if key not in self.memo:
+            answer = made(seen) if row is None else made(seen, self.rows[row])
+            self.memo[key] = None if answer is None else self.answers.number(answer)
+        found: int | None = self.memo[key]
+        return found
 
-    def reply_with_newer(self, call: Call, row: int) -> int | None:
-        """What the bot answers if it has just looked for newer messages; None where there are none for it to see."""
-        names, state = call.about
-        pending = self.rows[row].pending
-        newer = pending[len(names) :]
-        if not newer or {message.provider_id for message in pending[: len(names)]} != set(names):
-            return None
-        answer = bot_answer(((*names, *(message.provider_id for message in newer)), state))
-        return self.answers.number(replace(answer, absorbed=newer))
+    def heard(self, ledger: int, event: int) -> int:
+        """The ledger once a person was told that what they said is taken."""
+        entered, words = self.ledgers[ledger], named(event)
+        if not by_person(event) or words in entered.heard:
+            return ledger
+        return self.ledgers.number(replace(entered, heard=(*entered.heard, words)))
 
     def doubted(self, ledger: int) -> int:
         """The ledger with a doubt in it; one is as good as many, and under `hold` none allows anything."""
@@ -354,11 +359,7 @@ class Moves:
         found = self.memo.get(key)
         if found is None:
             ledger = self.ledgers[state.ledger]
-            said = tuple(
-                s if owners_in(s.reply_id) & known else replace(s, reply_id=f"#{place}")
-                for place, s in enumerate(ledger.said)
-            )
-            found = self.memo[key] = self.ledgers.number(replace(ledger, said=said))
+            found = self.memo[key] = self.ledgers.number(ledger.without_names(lambda i: bool(owners_in(i) & known)))
         return int(found)
 
     def _mentions(self, kind: str, number: int) -> frozenset[str]:

@@ -3,11 +3,15 @@
 from typing import Any
 
 from rejoinder.protocol.identity import reply_id
-from rejoinder.simulator.program import CONVERSATION
+from rejoinder.simulator.desk import CONVERSATION
 
 OWNERS = tuple(f"g{number}" for number in range(1, 40))
 
-_NAMES = {reply_id(CONVERSATION, owner): owner for owner in OWNERS} | {owner: owner for owner in OWNERS}
+_NAMES = (
+    {owner: owner for owner in OWNERS}
+    | {reply_id(CONVERSATION, owner): owner for owner in OWNERS}
+    | {reply_id(CONVERSATION, f"a moment, {owner}"): owner for owner in OWNERS}
+)
 
 
 def owners_in(value: Any) -> frozenset[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from rejoinder.ports import Fault
 from rejoinder.protocol.wakeups import WakeUp
+from rejoinder.simulator.desk import event_fields
 from rejoinder.simulator.frames import frozen, state_of
 from rejoinder.simulator.shifting import shifted
 from rejoinder.simulator.stage import Stage, webhook
@@ -19,7 +20,7 @@ from rejoinder.simulator.stepping import Call
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What an invocation is begun with: the names of a webhook's messages, or a wake-up and what it draws as owner."""
+    """What an invocation is begun with: the names of a webhook's events, or a wake-up and what it draws as owner."""
 
     argument: tuple[str, ...] | WakeUp
     owner: str = ""
@@ -85,7 +86,8 @@ def build(
     if isinstance(beginning.argument, WakeUp):
         use_case = stage.generate(beginning.argument, log[0].now_ms + deadline_ms)
     else:
-        use_case = stage.ingest(webhook([message_fields(name) for name in beginning.argument]))
+        until_ms = log[0].now_ms + stage.policy.pause_ms
+        use_case = stage.ingest(webhook([event_fields(name, until_ms) for name in beginning.argument]))
     program = Program(beginning, log)
     entries = list(log)
     position = 0
@@ -117,15 +119,6 @@ def build(
         use_case.close()
     program.log = tuple(entries)
     return program
-
-
-def message_fields(name: str) -> dict[str, str]:
-    """The fields of `ports.Inbound` for a message of this name; its text is its name."""
-    return {"conversation_id": CONVERSATION, "provider_id": name, "author": "ana", "text": name}
-
-
-CONVERSATION = "stage:shop:ana"
-"""The one conversation that is explored: no two share anything."""
 
 
 def goes_first(call: Call, answered: str, *, may_stall: bool) -> bool:

@@ -23,6 +23,7 @@ from rejoinder.protocol.conversation import Row
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.wakeups import WakeUp
 from rejoinder.run import run
+from rejoinder.simulator.answers import bot_answer, turn_seen
 from rejoinder.simulator.chance import LEAVES_A_DOUBT, Fault, in_words, luck
 from rejoinder.simulator.checkers import (
     Broken,
@@ -35,7 +36,7 @@ from rejoinder.simulator.checkers import (
 )
 from rejoinder.simulator.ledger import Step
 from rejoinder.simulator.plan import START_MS, Delivery, Plan, script
-from rejoinder.simulator.stage import Stage, StageChannel, UseCase, bot_answer, turn_seen, webhook
+from rejoinder.simulator.stage import Stage, StageChannel, UseCase, webhook
 from rejoinder.simulator.stepping import Actor, Call, SteppedPort
 from rejoinder.simulator.tables import item_key
 from rejoinder.simulator.talks import BrokenRun, Running, Talk

@@ -95,6 +95,7 @@ def settled_row(row: Row, timing: Timing, oldest_ms: int) -> Row:
         last_message_at_ms=_not_before(NOW_MS - timing.debounce_ms - 1)(row.last_message_at_ms),
         lease_expires_at_ms=past(row.lease_expires_at_ms),
         retry_at_ms=past(row.retry_at_ms),
+        paused_until_ms=past(row.paused_until_ms),
         owed_since_ms=None if row.owed_since_ms is None else NOW_MS,
         outbox=None if row.outbox is None else settled_outbox(row.outbox),
         expires_at_s=None,
@@ -111,7 +112,17 @@ def settled_message(message: Message, oldest_ms: int) -> Message:
 
 def settled_outbox(outbox: Outbox) -> Outbox:
     """Forget a committed reply's age: no exploration lasts as long as `outbox_max_age_ms`."""
-    return replace(outbox, messages=timeless(outbox.messages), committed_at_ms=NOW_MS)
+    return replace(
+        outbox,
+        messages=timeless(outbox.messages),
+        committed_at_ms=timeless_instant(outbox.committed_at_ms),
+        pause_until_ms=_not_before(NOW_MS)(outbox.pause_until_ms),
+    )
+
+
+def timeless_instant(at_ms: int) -> int:
+    """Forget when something was said, but that it was a person (`desk.SAID_AT_MS`): a redelivery is known by that."""
+    return NOW_MS if at_ms else at_ms
 
 
 def timeless(messages: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -123,7 +134,9 @@ def settled_item(kept: Kept[Any]) -> Kept[Any]:
     """Forget every time and name in an item beside the row: none is read by the protocol."""
     value = kept.value
     if isinstance(value, TurnRecord):
-        value = replace(value, at_ms=NOW_MS, token=0, reply_id="", messages=timeless(value.messages))
+        value = replace(
+            value, at_ms=timeless_instant(value.at_ms), token=0, reply_id="", messages=timeless(value.messages)
+        )
     elif isinstance(value, Held):
         value = replace(value, at_ms=NOW_MS, outbox=replace(settled_outbox(value.outbox), reply_id="", token=0))
     return replace(kept, value=value, expires_at_s=KEPT_UNTIL_S)

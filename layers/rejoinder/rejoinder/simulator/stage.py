@@ -7,7 +7,19 @@ from typing import Any
 
 from rejoinder.generate import generate
 from rejoinder.ingest import Ingest
-from rejoinder.ports import Event, Inbound, Outside, Policy, Replied, Reply, Request, Response, Text, Turn
+from rejoinder.ports import (
+    ByPerson,
+    Edited,
+    Event,
+    Inbound,
+    Outside,
+    PauseAsked,
+    Policy,
+    Reply,
+    Request,
+    Response,
+    ResumeAsked,
+)
 from rejoinder.protocol.conversation import Message
 from rejoinder.protocol.timing import Timing
 from rejoinder.protocol.wakeups import WakeUp
@@ -47,7 +59,7 @@ class SilentObserver:
 
 @dataclass(frozen=True, slots=True)
 class StageChannel(SteppedPort):
-    """A channel whose requests are JSON lists of messages, and whose sends and questions are steps."""
+    """A channel whose requests are JSON lists of events, and whose sends and questions are steps."""
 
     name: str = "channel"
     split: int = 1
@@ -62,17 +74,31 @@ class StageChannel(SteppedPort):
         return None
 
     def parse(self, request: Request, now_ms: int) -> Sequence[Event]:  # noqa: ARG002
-        """Read the messages of a request that `webhook` made."""
-        return [Inbound(**fields) for fields in json.loads(request.body)]
+        """Read the events of a request that `webhook` made."""
+        return [event(**fields) for fields in json.loads(request.body)]
 
     def render(self, reply: Reply, to: Message) -> tuple[str, ...]:  # noqa: ARG002
         """Write the reply's text as `split` parts."""
         return tuple(f"{reply.text} [{index + 1}/{self.split}]" for index in range(self.split))
 
 
-def webhook(messages: Sequence[dict[str, Any]]) -> Request:
-    """Write messages, each the fields of `ports.Inbound`, as one request."""
-    return Request("POST", "/webhooks/stage/default", {}, json.dumps(messages).encode())
+def event(type: str = "message", **fields: Any) -> Event:  # noqa: A002  # the word of the `webhook` channel's JSON
+    """Read one event: the fields of its class in `ports`, and its type."""
+    match type:
+        case "edit":
+            return Edited(Inbound(**fields["now"]), fields["edited_at_ms"])
+        case "operator":
+            return ByPerson(**fields)
+        case "pause":
+            return PauseAsked(**fields)
+        case "resume":
+            return ResumeAsked(**fields)
+    return Inbound(**fields)
+
+
+def webhook(events: Sequence[dict[str, Any]]) -> Request:
+    """Write events, each as `event` reads it, as one request."""
+    return Request("POST", "/webhooks/stage/default", {}, json.dumps(events).encode())
 
 
 @dataclass(slots=True)
@@ -94,7 +120,9 @@ class Stage:
     def ingest(self, request: Request) -> UseCase:
         """Begin the handling of a webhook."""
         ports: dict[str, Any] = {name: SteppedPort(name) for name in ("store", "wake_ups", "channels")}
-        use_case = self.ingest_type(clock=self.clock, observer=SilentObserver(), timing=self.timing, **ports)
+        use_case = self.ingest_type(
+            clock=self.clock, observer=SilentObserver(), timing=self.timing, policy=self.policy, **ports
+        )
         return use_case("stage", request)
 
     def generate(self, wake_up: WakeUp, deadline_ms: int) -> UseCase:
@@ -103,7 +131,9 @@ class Stage:
 
     def outside(self) -> Outside:
         """All that a generator has of the world."""
-        ports: dict[str, Any] = {name: SteppedPort(name) for name in ("store", "wake_ups", "channels", "bot")}
+        ports: dict[str, Any] = {
+            name: SteppedPort(name) for name in ("store", "wake_ups", "channels", "bot", "notifier")
+        }
         return Outside(
             clock=self.clock,
             ids=self.ids,
@@ -112,15 +142,3 @@ class Stage:
             policy=self.policy,
             **ports,
         )
-
-
-def turn_seen(turn: Turn) -> tuple[tuple[str, ...], str]:
-    """What the stage's bot makes its answer from: the messages' names and its state."""
-    return tuple(message.provider_id for message in turn.messages), json.dumps(turn.state)
-
-
-def bot_answer(seen: tuple[tuple[str, ...], str]) -> Replied:
-    """The stage's bot: names what it answers, and keeps a list of all that it ever answered."""
-    names, state = seen
-    known = json.loads(state).get("seen", [])
-    return Replied(Reply((Text("re " + " ".join(names)),)), json.dumps({"seen": [*known, *sorted(names)]}))

@@ -20,6 +20,11 @@ from rejoinder.simulator.bound import FAULTS
     LATE,
     STALLS,
     JOINS,
+    RESTARTS,
+    HANDOFFS,
+    PAUSES,
+    UNPAUSES,
+    OPERATORS,
 ) = range(len(FAULTS))
 AT_A_CALL = (CRASHES, LOST, REPEATS, THROTTLES)
 
@@ -36,6 +41,7 @@ class State(NamedTuple):
     failed: tuple[int, ...]
     left: tuple[int, ...]
     ledger: int
+    put_off: int = 0
 
 
 def spent(state: State, fault: int) -> State:

@@ -37,5 +37,5 @@ def item_key(call: Call) -> tuple[str, str] | None:
         case "put_state":
             return call.args[0], "STATE"
         case "put_turn":
-            return call.args[0], f"TURN#{call.args[1].answered:012d}"
+            return call.args[0], f"TURN#{call.args[1].key}"
     return None

@@ -22,6 +22,9 @@ def row_in_words(row: Row, now_ms: int) -> str:
         words.append(f"outbox({covers}; {row.outbox.sent}/{len(row.outbox.parts)})")
     if row.retry_at_ms is not None:
         words.append(f"retry {row.retry_at_ms - now_ms:+}")
+    if row.paused_until_ms is not None:
+        words.append(f"paused {row.paused_until_ms - now_ms:+}")
+    words += ["opted out"] if row.opted_out_at_ms is not None else []
     words += [f"{name} {getattr(row, name)}" for name in ("superseded", "overflowed") if getattr(row, name)]
     return " ".join(words)
 
@@ -38,4 +41,6 @@ def answer_in_words(answer: Any) -> str:
         return type(answer).__name__ + (" (repeated)" if getattr(answer, "repeated", False) else "")
     if isinstance(answer, Fault):
         return f"{type(answer).__name__}: {answer}"
+    if isinstance(answer, Row):
+        return "a row"
     return "done" if answer is None or isinstance(answer, tuple | dict) else str(answer)

@@ -1,0 +1,65 @@
+"""What the stage's bot can come to: it answers, with what has come since or without; it stops; it calls a person.
+
+It names what it answers, and keeps a list of all that it ever answered.
+"""
+
+import json
+from dataclasses import dataclass, replace
+
+from rejoinder.ports import Outdated, Replied, Reply, Text, Turn
+from rejoinder.protocol.conversation import Message, Row
+
+CALL = "somebody must look at this"
+"""Why the stage's bot calls a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the bot makes its answer from.
+
+    Attributes:
+        names: of the messages, in reading order.
+        state: its own, as JSON.
+        may_restart: newer messages outdate the reply, so that the bot may stop for them.
+    """
+
+    names: tuple[str, ...]
+    state: str
+    may_restart: bool
+
+
+def turn_seen(turn: Turn) -> Seen:
+    """Take of a turn what the bot's answer depends on."""
+    names = tuple(message.provider_id for message in turn.messages)
+    return Seen(names, json.dumps(turn.state), turn.grant is not None and turn.grant.received is not None)
+
+
+def bot_answer(seen: Seen) -> Replied:
+    """Answer the turn as it began."""
+    known = json.loads(seen.state).get("seen", [])
+    return Replied(Reply((Text("re " + " ".join(seen.names)),)), json.dumps({"seen": [*known, *sorted(seen.names)]}))
+
+
+def calling(seen: Seen) -> Replied:
+    """Answer it, and call a person."""
+    return replace(bot_answer(seen), handoff=CALL)
+
+
+def joined(seen: Seen, row: Row) -> Replied | None:
+    """Answer what has come since as well; None where there is nothing for the bot to see."""
+    newer = newer_than(seen, row)
+    if not newer:
+        return None
+    names = (*seen.names, *(message.provider_id for message in newer))
+    return replace(bot_answer(replace(seen, names=names)), absorbed=newer)
+
+
+def restarted(seen: Seen, row: Row) -> Outdated | None:
+    """Stop for what has come since; None where the bot has no reason to, or where its reply is sent all the same."""
+    return Outdated() if seen.may_restart and newer_than(seen, row) else None
+
+
+def newer_than(seen: Seen, row: Row) -> tuple[Message, ...]:
+    """The messages beyond those of the turn; none where another holder has answered some of these."""
+    covered, newer = row.pending[: len(seen.names)], row.pending[len(seen.names) :]
+    return newer if {message.provider_id for message in covered} == set(seen.names) else ()
