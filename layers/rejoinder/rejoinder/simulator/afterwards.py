@@ -15,7 +15,7 @@ from rejoinder.simulator.stage import Stage
 from rejoinder.simulator.state import State, with_running
 from rejoinder.simulator.words import answer_in_words
 
-PATIENCE = 2
+PATIENCE = 1
 """How many webhooks that are put off come again before their provider gives up."""
 
 

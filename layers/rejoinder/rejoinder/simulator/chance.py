@@ -72,6 +72,8 @@ def faults_of(call: Call) -> tuple[Fault, ...]:
             return _OF_A_LANE
         case "channel", "send":
             return _OF_A_SEND
+        case "notifier", _:
+            return (*_ANYWHERE, Fault.THROTTLED)
         case "bot", _:
             return _OF_A_BOT
     return _ANYWHERE

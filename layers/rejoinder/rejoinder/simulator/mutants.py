@@ -4,10 +4,7 @@ Nothing in production can be switched off: a mutant puts another function in the
 as it is applied. `tests/simulation/test_mutants.py` explores each one.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 from rejoinder import attempt, deliver
 from rejoinder.protocol import transitions, wakeups
@@ -15,52 +12,9 @@ from rejoinder.protocol.conversation import Row
 from rejoinder.simulator import mutations
 from rejoinder.simulator.bound import Bound
 from rejoinder.simulator.moves import Moves
-from rejoinder.simulator.stage import Stage
+from rejoinder.simulator.mutant import Mutant
+from rejoinder.simulator.people_mutants import PEOPLE_MUTANTS
 from rejoinder.stores.memory import MemoryStore
-
-Part = tuple[Any, str, Any]
-"""A module or class, the name of a rule in it, and what stands in its place."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """The protocol without one of its rules.
-
-    Attributes:
-        name: of the test.
-        rule: what is switched off.
-        bound: where it shows.
-        killer: the checker that catches it.
-        parts: what is put in the place of what.
-        stage: changes to the stage of the bound.
-    """
-
-    name: str
-    rule: str
-    bound: Bound
-    killer: str
-    parts: tuple[Part, ...] = ()
-    stage: Callable[[Stage], Stage] = field(default=lambda stage: stage)
-
-    @contextmanager
-    def applied(self) -> Iterator[Stage]:
-        """Switch the rule off for a while; gives the stage to explore."""
-        with ExitStack() as stack:
-            for where, name, other in self.parts:
-                stack.enter_context(replaced(where, name, other))
-            yield self.stage(Stage(self.bound.timing, self.bound.policy))
-
-
-@contextmanager
-def replaced(where: Any, name: str, other: Any) -> Iterator[None]:
-    """Put something in the place of an attribute for a while."""
-    original = vars(where)[name]
-    setattr(where, name, other)
-    try:
-        yield
-    finally:
-        setattr(where, name, original)
-
 
 _quiet = Bound.quiet
 
@@ -258,4 +212,5 @@ MUTANTS: tuple[Mutant, ...] = (
         "no_reply_is_sent_twice",
         ((deliver, "resolved", mutations.resolved_as_unsent),),
     ),
+    *PEOPLE_MUTANTS,
 )

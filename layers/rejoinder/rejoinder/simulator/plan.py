@@ -4,9 +4,12 @@ Each choice is drawn from the seed and from what it is about (which conversation
 from a stream of random numbers: leaving one thing out changes nothing else, and so a failing run can be made small.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
 
 from rejoinder.ports import Policy
+from rejoinder.protocol.conversation import Consent
 from rejoinder.protocol.timing import Timing
 
 START_MS = 1_790_000_000_000
@@ -46,8 +49,17 @@ class Plan:
 
     @property
     def policy(self) -> Policy:
-        """The default policy for even seeds; odd ones send again what is in doubt."""
-        return Policy(in_doubt="resend" if self.seed % 2 else "hold", fallback="sorry", history_turns=3)
+        """Even seeds hold what is in doubt, odd ones send it again; the other choices differ likewise."""
+        return Policy(
+            in_doubt="resend" if self.seed % 2 else "hold",
+            fallback="sorry",
+            history_turns=3,
+            pause_ms=30_000,
+            on_resume="handled" if self.seed % 3 else "answer",
+            late_edits="ignore" if self.seed % 5 else "answer",
+            moment="one moment",
+            moment_ms=3_000,
+        )
 
     def played(self) -> list[int]:
         """The conversations that are played."""
@@ -79,13 +91,48 @@ def _mixed(number: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One arrival of a message at the webhook."""
+    """One arrival at the webhook.
+
+    Attributes:
+        message: its number; those of what is no message are from `ASKED` on.
+        kind: a message, an edit of one, or what a person on our side does.
+        lasts_ms: of a pause.
+    """
 
     at_ms: int
     conversation: int
     message: int
     sent_at_ms: int
     text: str
+    kind: Literal["message", "edit", "pause", "resume", "operator"] = "message"
+    consent: Consent = ""
+    lasts_ms: int = 0
+
+    def fields(self, conversation_id: str) -> dict[str, Any]:
+        """Write it as the stage's channel reads it."""
+        own: dict[str, Any] = {"conversation_id": conversation_id}
+        match self.kind:
+            case "pause":
+                return {"type": "pause", **own, "until_ms": self.at_ms + self.lasts_ms}
+            case "resume":
+                return {"type": "resume", **own}
+            case "operator":
+                return {"type": "operator", **own, "text": self.text, "sent_at_ms": self.sent_at_ms}
+        message = {
+            **own,
+            "provider_id": f"m{self.message}",
+            "author": "ana",
+            "text": self.text,
+            "sent_at_ms": self.sent_at_ms,
+            "sequence": self.message,
+            "consent": self.consent,
+        }
+        if self.kind == "edit":
+            return {"type": "edit", "now": message, "edited_at_ms": self.at_ms}
+        return message
+
+
+ASKED = 1_000_000
 
 
 def script(plan: Plan, conversation: int) -> list[Delivery]:
@@ -104,17 +151,39 @@ def script(plan: Plan, conversation: int) -> list[Delivery]:
             about = plan.draw(conversation, 3, message)
             at_ms += about % gap_ms
             if (conversation, message) not in plan.without:
-                deliveries += arrivals(conversation, message, at_ms, about // gap_ms)
+                deliveries += arrivals(plan, conversation, message, at_ms, about // gap_ms)
             message += 1
         at_ms += drawn // 100 % 60_000
-    return deliveries
+    return [*deliveries, *(one for one in asked(plan, conversation) if (conversation, one.message) not in plan.without)]
 
 
-def arrivals(conversation: int, message: int, sent_at_ms: int, drawn: int) -> list[Delivery]:
-    """When a message arrives: soon, sometimes after later ones, sometimes twice."""
+def asked(plan: Plan, conversation: int) -> Iterator[Delivery]:
+    """What people on our side do in a conversation: now and then they pause the bot, answer, or give it back."""
+    for number in range(plan.minutes * 3):
+        drawn = plan.draw(conversation, 8, number)
+        at_ms = START_MS + number * 20_000 + drawn // 100 % 20_000
+        one = Delivery(at_ms, conversation, ASKED + number, at_ms, f"p{number}", lasts_ms=1 + drawn // 7_000 % 90_000)
+        match drawn % 40:
+            case 0 | 1:
+                yield replace(one, kind="pause")
+            case 2:
+                yield replace(one, kind="resume")
+            case 3 | 4:
+                yield replace(one, kind="operator")
+
+
+def arrivals(plan: Plan, conversation: int, message: int, sent_at_ms: int, drawn: int) -> list[Delivery]:
+    """When a message arrives, and an edit of it: soon, sometimes after later ones, sometimes twice."""
+    extra = plan.draw(conversation, 9, message)
+    words = {0: "withdrawn", 1: "given", 2: "given", 3: "implied"}
+    consent = cast("Consent", words.get(extra % 300, ""))
     late_ms = 3_000 if drawn % 50 == 0 else 150
     text = f"m{message}" + (" and a good deal more to say" * 12 if drawn % 40 == 1 else "")
-    one = Delivery(sent_at_ms + drawn // 50 % late_ms, conversation, message, sent_at_ms, text)
+    one = Delivery(sent_at_ms + drawn // 50 % late_ms, conversation, message, sent_at_ms, text, consent=consent)
+    if extra // 300 % 30 == 0:
+        at_ms = one.at_ms + extra // 9_000 % 8_000
+        edit = replace(one, at_ms=at_ms, kind="edit", text=f"{text}, edited", consent="")
+        return [one, edit]
     match drawn // 7 % 40:
         case 0:  # at the same time, side by side
             return [one, one]

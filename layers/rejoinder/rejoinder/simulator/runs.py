@@ -13,17 +13,12 @@ from itertools import count
 from typing import Any
 
 from rejoinder.observe.memory import MemoryObserver
-from rejoinder.ports import (
-    BotFailed,
-    Permanent,
-    Transient,
-    UnknownOutcome,
-)
+from rejoinder.ports import BotFailed, Outdated, Permanent, Replied, Transient, UnknownOutcome
 from rejoinder.protocol.conversation import Row
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.wakeups import WakeUp
 from rejoinder.run import run
-from rejoinder.simulator.answers import bot_answer, turn_seen
+from rejoinder.simulator.answers import bot_answer, calling, joined, restarted, turn_seen
 from rejoinder.simulator.chance import LEAVES_A_DOUBT, Fault, in_words, luck
 from rejoinder.simulator.checkers import (
     Broken,
@@ -35,6 +30,7 @@ from rejoinder.simulator.checkers import (
     longest_wait_ms,
 )
 from rejoinder.simulator.ledger import Step
+from rejoinder.simulator.people_checkers import pauses_are_woken
 from rejoinder.simulator.plan import START_MS, Delivery, Plan, script
 from rejoinder.simulator.stage import Stage, StageChannel, UseCase, webhook
 from rejoinder.simulator.stepping import Actor, Call, SteppedPort
@@ -45,6 +41,7 @@ from rejoinder.stores.memory import MemoryStore
 from rejoinder.sweep import sweep
 
 SWEEP_EACH_MS = 300_000
+NO_ROW = Row()
 SEND_BUDGET_MS = 15_000
 """Between the bot's deadline and the generator's time-out, for commit and send."""
 
@@ -107,7 +104,7 @@ class Run:
 
     def row(self, talk: Talk) -> Row:
         """The row of a conversation."""
-        return self.store.rows.get(talk.conversation_id, Row())
+        return self.store.rows.get(talk.conversation_id, NO_ROW)
 
     def demand(self, conversation: int, broken: Broken | None) -> None:
         """Stop where a promise was broken."""
@@ -119,18 +116,8 @@ class Run:
     def deliver(self, delivery: Delivery) -> None:
         """A webhook comes."""
         talk = self.talks[delivery.conversation]
-        request = webhook(
-            [
-                {
-                    "conversation_id": talk.conversation_id,
-                    "provider_id": f"m{delivery.message}",
-                    "author": "ana",
-                    "text": delivery.text,
-                    "sent_at_ms": delivery.sent_at_ms,
-                    "sequence": delivery.message,
-                }
-            ]
-        )
+        request = webhook([delivery.fields(talk.conversation_id)])
+        talk.faults += delivery.kind in ("pause", "operator")  # they put off, as a fault does
         timeout_ms = self.plan.timing.ingest_timeout_ms
         self.begin(delivery.conversation, timeout_ms, lambda _: self.stage.ingest(request), delivery=delivery)
 
@@ -243,9 +230,16 @@ class Run:
             if response.status >= 500:
                 self.again(one)
                 return
-            message = message_id(f"m{one.delivery.message}")
-            refused = "rejected" in response.body
-            self.demand(one.conversation, accepted_means_recorded(message, talk.ledger, refused=refused))
+            self.accepted(one.conversation, one.delivery, response.body)
+
+    def accepted(self, conversation: int, delivery: Delivery, body: str) -> None:
+        """A webhook was answered with 2xx."""
+        talk = self.talks[conversation]
+        if delivery.kind == "message":
+            message = message_id(f"m{delivery.message}")
+            self.demand(conversation, accepted_means_recorded(message, talk.ledger, refused="rejected" in body))
+        elif delivery.kind == "operator":
+            talk.ledger = replace(talk.ledger, heard=(*talk.ledger.heard, delivery.text))
 
     # --- calls ---
 
@@ -291,9 +285,7 @@ class Run:
                 if fault is Fault.REPEATED:
                     self.at(self.now_ms + 1 + drawn % 20_000, lambda: self.checked(one, call, fault))
                 return self.checked(one, call, fault)
-            case "channel", "send":
-                return self.checked(one, call, fault)
-            case "wake_ups", "bury":
+            case ("channel", "send") | ("notifier", _) | ("wake_ups", "bury"):
                 return self.checked(one, call, fault)
             case "wake_ups", _:
                 return self.armed(one, call, fault, drawn)
@@ -303,7 +295,7 @@ class Run:
                 return self.thinks(one, call, fault, drawn)
             case "work", "wait":
                 done = one.done_at_ms is not None and one.done_at_ms <= self.now_ms
-                return one.thought if done else None
+                return self.answer(one) if done else None
         return None
 
     def checked(self, one: Running, call: Call, fault: Fault | None) -> Any:
@@ -321,6 +313,8 @@ class Run:
             row = row_in_words(after, self.now_ms)
             self.write(in_words(self.now_ms - START_MS, step, fault, answer_in_words(answer), row))
         self.demand(one.conversation, check_step(step, talk.ledger, timing))
+        unwoken = pauses_are_woken(before, after, self.now_ms, [talk.latest_due_ms])
+        self.demand(one.conversation, None if unwoken is None else Broken("pauses_are_woken", unwoken))
         talk.ledger = talk.ledger.after(step)
         self.recorded += after.received > before.received
         self.demand(one.conversation, answered_in_time(after, self.now_ms, longest_wait_ms(timing, talk.faults)))
@@ -329,6 +323,8 @@ class Run:
     def armed(self, one: Running, call: Call, fault: Fault | None, drawn: int) -> None:
         """A wake-up is promised: it comes at about its time, at least once."""
         wake_up = call.args[0]
+        talk = self.talks[one.conversation]
+        talk.latest_due_ms = max(talk.latest_due_ms, wake_up.due_at_ms)
         self.tell(one.conversation, f"{one.actor.name} {call.method}s for {wake_up.due_at_ms - START_MS} ms")
         for _ in range(2 if fault is Fault.DOUBLED else 1):
             late_ms = 60_000 if drawn % 25 == 0 else 300
@@ -347,16 +343,29 @@ class Run:
         takes_ms = 200 + drawn % 4_000
         if fault is Fault.BOT_SLOW:
             takes_ms += drawn // 4_000 % 90_000
-        one.thought = BotFailed("the bot raised") if fault is Fault.BOT_FAILS else bot_answer(turn_seen(call.args[0]))
+        one.seen, one.way = turn_seen(call.args[0]), self.plan.draw(one.conversation, 10, one.number) % 100
+        one.thought = BotFailed("the bot raised") if fault is Fault.BOT_FAILS else None
         one.done_at_ms = None if fault is Fault.BOT_HANGS else self.now_ms + takes_ms
         return SteppedPort("work")
+
+    def answer(self, one: Running) -> Replied | BotFailed | Outdated:
+        """The bot is done: it answers, often with what has come since; it stops for that; or it calls a person."""
+        assert one.seen is not None  # it has begun
+        row = self.row(self.talks[one.conversation])
+        if one.thought is not None:
+            return one.thought
+        if one.way < 10 and (stopped := restarted(one.seen, row)) is not None:
+            return stopped
+        if one.way < 40 and (answer := joined(one.seen, row)) is not None:
+            return answer
+        return calling(one.seen) if one.way > 98 else bot_answer(one.seen)
 
     def swept(self) -> None:
         """The sweep, in one go."""
         observer = MemoryObserver()
         clock = self.stage.clock
         clock.now = self.now_ms
-        run(sweep(self.store, Lane(self), clock, observer, self.plan.timing, self.now_ms + 60_000))
+        run(sweep(self.store, Lane(self), clock, observer, lambda _: self.plan.timing, self.now_ms + 60_000))
         if self.heap:
             self.at(self.now_ms + SWEEP_EACH_MS, self.swept)
 

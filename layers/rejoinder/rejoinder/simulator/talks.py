@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from rejoinder.ports import BotFailed, Replied
+from rejoinder.ports import BotFailed
 from rejoinder.protocol.wakeups import WakeUp
+from rejoinder.simulator.answers import Seen
 from rejoinder.simulator.checkers import Broken
 from rejoinder.simulator.ledger import Ledger
 from rejoinder.simulator.plan import Delivery, Plan
@@ -32,6 +33,8 @@ class Running:
         until_ms: its function's time-out.
         steps: how many calls it has made.
         done_at_ms: when its bot will have answered; None: never.
+        seen: what its bot makes its answer from.
+        way: which of the bot's ways it goes, drawn from 100.
     """
 
     actor: Actor
@@ -44,17 +47,20 @@ class Running:
     delivery: Delivery | None = None
     steps: int = 0
     done_at_ms: int | None = 0
-    thought: Replied | BotFailed | None = None
+    thought: BotFailed | None = None
     over: bool = False
+    seen: Seen | None = None
+    way: int = 0
 
 
 @dataclass(slots=True)
 class Talk:
-    """One conversation, and the truth about it."""
+    """One conversation, and the truth about it; `latest_due_ms` is that of its wake-ups, of all that were armed."""
 
     conversation_id: str
     can_tell: bool
     ledger: Ledger = field(default_factory=Ledger)
     invocations: int = 0
     faults: int = 0
+    latest_due_ms: int = 0
     fired: list[tuple[int, int, int]] = field(default_factory=list)

@@ -204,9 +204,10 @@ class Timeline:
         return min(heads, default=None)
 
     def _start_ingest(self, channel: str, request: Request) -> None:
-        ports = {name: SteppedPort(name) for name in ("store", "wake_ups", "channels")}
         ingest = Ingest(
-            **ports,
+            SteppedPort("store"),
+            SteppedPort("wake_ups"),
+            SteppedPort("channels"),
             clock=self.clock,
             observer=self.observer,
             timing=self.timing,
