@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from rejoinder.handover import Handover
@@ -50,7 +51,11 @@ CUT_MARKER = "\n[…]"
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
-    """What the use case needs. Calling it handles one webhook."""
+    """What the use case needs. Calling it handles one webhook.
+
+    Attributes:
+        own: gives the use case as the account of a conversation has it, where it has settings of its own.
+    """
 
     store: Store
     wake_ups: WakeUps
@@ -59,6 +64,7 @@ class Ingest:
     observer: Observer
     timing: Timing
     policy: Policy = field(default_factory=Policy)
+    own: Callable[["Ingest", str], "Ingest"] = lambda ingest, _: ingest
 
     @property
     def handover(self) -> Handover:
@@ -131,16 +137,16 @@ class Ingest:
                     outcome = "reported"
                     await self._report(event, now_ms)
                 case Inbound():
-                    outcome = await self._one(event, request.via)
+                    outcome = await self.own(self, event.conversation_id)._one(event, request.via)
                 case Edited():
-                    outcome = await self._edit(event, request.via)
+                    outcome = await self.own(self, event.now.conversation_id)._edit(event, request.via)
                 case ByPerson():
-                    outcome = await self._by_person(event)
+                    outcome = await self.own(self, event.conversation_id)._by_person(event)
                 case PauseAsked(conversation_id, until_ms):
-                    await self.handover.pause(conversation_id, until_ms)
+                    await self.own(self, conversation_id).handover.pause(conversation_id, until_ms)
                     outcome = "paused"
                 case ResumeAsked(conversation_id):
-                    await self.handover.resume(conversation_id)
+                    await self.own(self, conversation_id).handover.resume(conversation_id)
                     outcome = "continued"
             outcomes[outcome] += 1
         return channel.taken or Response(200, json.dumps(outcomes, sort_keys=True))

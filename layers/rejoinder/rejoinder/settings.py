@@ -6,9 +6,11 @@ in CamelCase of the same words; where a resource wants seconds, it is in seconds
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Literal, cast
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, cast
 
+from rejoinder import per_account
+from rejoinder.per_account import PerAccount
 from rejoinder.ports import HandoverChoice, LateEdits, OnNewer, OnResume, Policy
 from rejoinder.protocol.timing import BOUNDS, DAY_MS, LONGEST_PAUSE_MS, Timing
 
@@ -40,6 +42,7 @@ TEXTS: dict[str, tuple[str, str, str]] = {
     "BOT": ("bot:reply", r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", "module:function, such as bot:reply"),
     "FALLBACK_REPLY": ("", r"(?s).{0,1000}", "at most 1,000 characters"),
     "MOMENT_REPLY": ("", r"(?s).{0,1000}", "at most 1,000 characters"),
+    "PER_ACCOUNT": ("", r"(?s).{0,3000}", "at most 3,000 characters of JSON"),
     "SERVICE_NAME": ("rejoinder", r"[\w.-]{1,128}", "1 to 128 letters, digits, `_`, `.` or `-`"),
 }
 """Default, pattern and description of the texts that have a default."""
@@ -91,6 +94,7 @@ class Settings:
         send_budget_ms: kept of the generator's time for committing and sending.
         log_level: of every function.
         service_name: dimension of the metrics; the stack's name in the template.
+        per_account: the timing and the bot of a conversation's account, where it has its own.
         accounts: where an account's secrets are, a reference with `{channel}` and `{account}`.
     """
 
@@ -102,6 +106,7 @@ class Settings:
     send_budget_ms: int = 15_000
     log_level: str = "INFO"
     service_name: str = "rejoinder"
+    per_account: PerAccount = field(default_factory=lambda: PerAccount(Timing(), "bot:reply"))
     accounts: str = ""
     table_name: str = ""
     queue_url: str = ""
@@ -146,9 +151,11 @@ class Settings:
             send_budget_ms=reader.number("SEND_BUDGET_MS"),
             log_level=reader.choice("LOG_LEVEL"),
             service_name=reader.text("SERVICE_NAME"),
-            **{name.lower(): reader.place(name, function) for name in PLACES},
+            **cast("dict[str, Any]", {name.lower(): reader.place(name, function) for name in PLACES}),
         )
-        faults = reader.faults + timing.faults() + settings._broken_relations()
+        own, own_faults = per_account.read(reader.text("PER_ACCOUNT"), timing, settings.bot)
+        settings = replace(settings, per_account=own)
+        faults = reader.faults + timing.faults() + own_faults + settings._broken_relations()
         if faults:
             raise SettingsError(faults)
         return settings

@@ -3,6 +3,7 @@
 Correctness does not rest on it: operators do.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rejoinder.ports import Clock, Observer, Store, Transient, WakeUps
@@ -30,7 +31,12 @@ class Swept:
 
 
 async def sweep(
-    store: Store, wake_ups: WakeUps, clock: Clock, observer: Observer, timing: Timing, stop_at_ms: int
+    store: Store,
+    wake_ups: WakeUps,
+    clock: Clock,
+    observer: Observer,
+    timing_of: Callable[[str], Timing],
+    stop_at_ms: int,
 ) -> Swept:
     """Arm a wake-up for everything overdue. Reads the index, then each row that it names.
 
@@ -39,7 +45,7 @@ async def sweep(
         wake_ups: the lanes.
         clock: time.
         observer: where the oldest age is reported.
-        timing: the settings.
+        timing_of: the settings of a conversation.
         stop_at_ms: when the function's time is over; the rest waits for the next sweep, oldest first.
 
     Raises:
@@ -56,10 +62,10 @@ async def sweep(
             continue
         owing += 1
         oldest_ms = max(oldest_ms, now_ms - row.owed_since_ms)
-        if next_look_ms(row, now_ms, timing) > now_ms + CLOCK_MARGIN_MS:
+        if next_look_ms(row, now_ms, timing_of(conversation_id)) > now_ms + CLOCK_MARGIN_MS:
             continue
         try:
-            await wake_ups.arm(wakeups.for_row(conversation_id, row, now_ms, timing))
+            await wake_ups.arm(wakeups.for_row(conversation_id, row, now_ms, timing_of(conversation_id)))
             armed += 1
         except Transient as fault:
             observer.happened("unavailable", conversation_id, reason=str(fault))

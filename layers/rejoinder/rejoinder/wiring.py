@@ -7,6 +7,7 @@ each cold start. What only one function needs is imported where that is wired: i
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from rejoinder.accounts import Accounts
 from rejoinder.ingest import Ingest
 from rejoinder.observe.powertools import PowertoolsObserver
 from rejoinder.ports import Outside
+from rejoinder.protocol.timing import Timing
 from rejoinder.run import run
 from rejoinder.secrets import Secrets
 from rejoinder.settings import Function, Settings
@@ -135,6 +137,12 @@ class Wiring:
 
     def ingest(self) -> Ingest:
         """The use case behind the webhooks."""
+        per_account = self.settings.per_account
+
+        def own(ingest: Ingest, conversation_id: str) -> Ingest:
+            timing = per_account.timing_of(conversation_id)
+            return ingest if timing is ingest.timing else replace(ingest, timing=timing, store=self._timed(timing))
+
         return Ingest(
             self._store,
             self._lanes(self.settings.generator_arn),
@@ -143,7 +151,11 @@ class Wiring:
             self.observer,
             self.settings.timing,
             self.settings.policy,
+            own,
         )
+
+    def _timed(self, timing: Timing) -> DynamoDBStore:
+        return replace(self._store, timing=timing)
 
     def waking(self, generator_arn: str) -> "Waking":
         """The use case behind the wake-ups.
@@ -160,7 +172,9 @@ class Wiring:
 
         stop_at_ms = self._clock.now_ms() + remaining_ms - SWEEP_MARGIN_MS
         lanes = self._lanes(self.settings.generator_arn)
-        return run(sweep(self._store, lanes, self._clock, self.observer, self.settings.timing, stop_at_ms))
+        return run(
+            sweep(self._store, lanes, self._clock, self.observer, self.settings.per_account.timing_of, stop_at_ms)
+        )
 
     def _generator(self) -> "Callable[[str], Waking]":
         """Load the bot, and all else that does not depend on the invocation; gives `waking`."""
@@ -171,28 +185,45 @@ class Wiring:
         from rejoinder.waking import Waking  # noqa: PLC0415
 
         settings = self.settings
-        effects = Effects(self._store, self._clock, SystemIds(), self.observer, settings.timing)
-        look = Look(self._store, self._clock, settings.policy.on_newer, settings.timing.absorb_ms)
-        bot = FunctionBot(
-            load(settings.bot), self._clock, secret=self._secrets.read, once=effects.once_in, watched=look.at
-        )
+        per_account = settings.per_account
+        functions = {name: load(name) for name in per_account.bots}
         notifier = Topic(self._clients.sns, settings.handoff_topic_arn)
 
         def waking(generator_arn: str) -> "Waking":
             lanes = self._lanes(generator_arn)
-            outside = Outside(
-                store=self._store,
-                wake_ups=lanes,
-                channels=self._accounts,
-                bot=bot,
-                clock=self._clock,
-                ids=SystemIds(),
-                observer=self.observer,
-                timing=settings.timing,
-                policy=settings.policy,
-                notifier=notifier,
+
+            def outside(conversation_id: str) -> Outside:
+                timing = per_account.timing_of(conversation_id)
+                store = self._timed(timing)
+                effects = Effects(store, self._clock, SystemIds(), self.observer, timing)
+                look = Look(store, self._clock, settings.policy.on_newer, timing.absorb_ms)
+                return Outside(
+                    store=store,
+                    wake_ups=lanes,
+                    channels=self._accounts,
+                    bot=FunctionBot(
+                        functions[per_account.bot_of(conversation_id)],
+                        self._clock,
+                        secret=self._secrets.read,
+                        once=effects.once_in,
+                        watched=look.at,
+                    ),
+                    clock=self._clock,
+                    ids=SystemIds(),
+                    observer=self.observer,
+                    timing=timing,
+                    policy=settings.policy,
+                    notifier=notifier,
+                )
+
+            return Waking(
+                outside,
+                self.observer,
+                self._clock,
+                lanes.bury_unreadable,
+                settings.generation_ms,
+                settings.send_budget_ms,
             )
-            return Waking(outside, lanes.bury_unreadable, settings.generation_ms, settings.send_budget_ms)
 
         return waking
 

@@ -100,7 +100,9 @@ class Deployment:
             settings.policy,
             FeedNotifier(feed),
         )
-        self._waking = Waking(self._outside, self._unreadable, settings.generation_ms, settings.send_budget_ms)
+        self._waking = Waking(
+            lambda _: self._outside, observer, clock, self._unreadable, settings.generation_ms, settings.send_budget_ms
+        )
 
     def start(self) -> None:
         """Begin to bring wake-ups."""
@@ -158,7 +160,16 @@ class Deployment:
     def _sweep(self) -> None:
         outside = self._outside
         now_ms = self.clock.now_ms()
-        run(sweep(outside.store, outside.wake_ups, self.clock, outside.observer, self.timing, now_ms + SWEEP_EACH_MS))
+        run(
+            sweep(
+                outside.store,
+                outside.wake_ups,
+                self.clock,
+                outside.observer,
+                lambda _: self.timing,
+                now_ms + SWEEP_EACH_MS,
+            )
+        )
 
     async def _unreadable(self, body: str) -> None:
         """Say what should be impossible here: both sides use one codec."""
