@@ -320,3 +320,26 @@ def test_the_log_has_the_course_of_a_burst_and_no_text_nor_secret(
     assert {"recorded", "claimed", "committed", "sent"} <= counted
     for secret in ("202-555-0111", "ana@example.org", "a-webhook-secret", "re: "):
         assert secret not in captured.out + captured.err
+
+
+# --- accounts with something of their own ---
+
+
+def test_an_account_has_its_own_bot(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {"webhook:default": {"bot": "recording_bot:remembering"}, "webhook:other": {"bot": "recording_bot:reply"}}
+    monkeypatch.setenv("PER_ACCOUNT", json.dumps(own))
+    deployment.ingest(written("m-1", "hi"))
+    deployment.settle()
+    assert deployment.replies == ["re: hi (1)"]
+
+
+def test_an_account_has_its_own_pace(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The deployment answers at once, this account only after a minute of quiet."""
+    own = {"webhook:default": {"debounce_ms": 60_000, "max_wait_ms": 90_000}}
+    monkeypatch.setenv("PER_ACCOUNT", json.dumps(own))
+    deployment.ingest(written("m-1", "hi"))
+    assert deployment.settle() == 0
+    early = {"v": 1, "conversation_id": CONVERSATION, "armed_for": {"received": 1}, "armed_at_ms": 0, "due_at_ms": 0}
+    deployment.generate(early | {"attempt": 0})
+    assert deployment.replies == []
+    assert deployment.row().lease_token == 0
