@@ -80,8 +80,11 @@ class Handover:
             return "duplicate"
         if await self.in_history(conversation_id, said, said_at_ms):  # since the first look
             return "duplicate"
-        if row.pending and await self.settle(conversation_id, said, said_at_ms):
-            return "handled"
+        if row.pending:
+            if await self.settle(conversation_id, said, said_at_ms):
+                return "handled"
+            if await self.in_history(conversation_id, said, said_at_ms):  # by a write of ours whose answer was lost
+                return "handled"
         record = TurnRecord(row.answered, row.lease_token, said_at_ms, (), said=said, delivery="handled")
         await self.store.put_turn(conversation_id, record, self.clock.now_ms())
         return "handled"
@@ -108,9 +111,9 @@ class Handover:
             row = await self.store.read(conversation_id)
             now_ms = self.clock.now_ms()
             if not row.pending or row.paused_until_ms is None:
-                return False
+                return row.outbox is not None and row.outbox.handled and row.outbox.committed_at_ms == said_at_ms
             outbox = Outbox(
-                reply_id(conversation_id, f"a person's, {row.answered} to {row.received}, token {row.lease_token}"),
+                reply_id(conversation_id, told_apart(row, said, said_at_ms)),
                 (),
                 row.pending,
                 said=said,
@@ -130,3 +133,11 @@ class Handover:
                     return False
                 break
         raise Transient("somebody is at work on the conversation")
+
+
+def told_apart(row: Row, said: str, said_at_ms: int | None) -> str:
+    """Write what tells a settlement apart from any other of the same messages: a flood's has no words, a person's has.
+
+    Each recognises its own repeated write by it, and nobody else's.
+    """
+    return f"a person's, {row.answered} to {row.received}, token {row.lease_token}, {said_at_ms}: {said}"

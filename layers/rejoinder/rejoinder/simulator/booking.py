@@ -6,7 +6,7 @@ nobody else can see of what they do (which account, which history, which wake-up
 """
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from rejoinder.bots.function import ended_by
@@ -153,7 +153,10 @@ class Cast:
         return generate(generator.wake_up, generator.log[0].now_ms + GENERATION_MS, outside)
 
     async def _book(self, booker: Booker) -> Replied | BotFailed | Outdated:
-        """A bot that thinks, books, and tells the number; what it raises ends as it does with any bot."""
+        """A bot that thinks, books, and tells the number; what it raises ends as it does with any bot.
+
+        Where its thinking gives newer messages, they join its turn.
+        """
         other: Any = SteppedPort("other", about=(booker.name, booker.messages[0].id))
         store: Any = SteppedPort("store", about=booker.name)
         effects = self.rules.effects(store, self.clock, self.ids, SilentObserver(), self.rules.timing)
@@ -166,13 +169,16 @@ class Cast:
             check=other.check if self.rules.policy == "check" else None,
         )
         try:
-            await other.think()
-            number = await effects.once(turn, booker.grant, act)
+            newer = await other.think()
+            turn.messages, grant = (*turn.messages, *newer), booker.grant
+            if grant.received is not None:
+                grant = replace(grant, received=grant.received + len(newer))
+            number = await effects.once(turn, grant, act)
         except GeneratorExit:
             raise
         except BaseException as error:  # noqa: BLE001  # as `FunctionBot` takes whatever a bot raises
             return ended_by(error, type(error).__name__)
-        return Replied(Reply((Text(f"{BOOKED}{number}"),)))
+        return Replied(Reply((Text(f"{BOOKED}{number}"),)), absorbed=newer)
 
 
 FALLBACK = "sorry"

@@ -13,7 +13,8 @@ from rejoinder.ports import Fault, Transient, UnknownOutcome
 from rejoinder.protocol.conversation import Message, Row
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.timing import CLOCK_MARGIN_MS
-from rejoinder.protocol.wakeups import WakeUp, for_message
+from rejoinder.protocol.transitions import mine
+from rejoinder.protocol.wakeups import ForReceived, WakeUp, for_message
 from rejoinder.run import run
 from rejoinder.simulator.booking import (
     CONVERSATION,
@@ -28,6 +29,7 @@ from rejoinder.simulator.stepping import Call
 from rejoinder.stores.memory import Item
 
 START_MS = 1_000_000_000_000
+PAUSE_MS = 20_000
 EFFECT_WRITES = frozenset({"begin_effect", "end_effect", "withdraw_effect"})
 
 
@@ -46,6 +48,8 @@ class Faults:
         copies: a write about an effect is applied, and a delayed copy of it arrives at any later time.
         throttles: a write about an effect is refused, or applied and not answered.
         late: a booking is under way for longer than a lease.
+        pauses: a person takes the conversation for a while. (No fault, nor is the next.)
+        joins: the bot takes what has come since into its turn, before it books.
     """
 
     messages: int = 0
@@ -58,12 +62,14 @@ class Faults:
     copies: int = 0
     throttles: int = 0
     late: int = 0
+    pauses: int = 0
+    joins: int = 0
 
     @property
     def harmful(self) -> int:
-        """How many there are, messages aside."""
+        """How many there are of those that do harm."""
         total: int = sum(getattr(self, each.name) for each in fields(self))
-        return total - self.messages
+        return total - self.messages - self.pauses - self.joins
 
     def less(self, fault: str) -> "Faults":
         """The faults that are left when one has happened."""
@@ -125,6 +131,14 @@ class World:
         wake_up = for_message(CONVERSATION, message.id, state.now_ms, self.rules.timing)
         return state._replace(row=store.rows[CONVERSATION], armed=in_order(*state.armed, wake_up))
 
+    def paused(self, state: State) -> State:
+        """A person takes the conversation; the wake-up for the pause's end was armed before."""
+        until_ms = state.now_ms + PAUSE_MS
+        store = self.rules.store(self.rules.timing, {CONVERSATION: state.row})
+        run(store.pause(CONVERSATION, until_ms, state.now_ms))
+        wake_up = WakeUp(CONVERSATION, ForReceived(0), state.now_ms, until_ms)
+        return state._replace(row=store.rows[CONVERSATION], armed=in_order(*state.armed, wake_up))
+
     def following(self, state: State) -> Iterator[tuple[str, State]]:
         """Yield each thing that can happen next, and the state after it."""
         for acting in state.acting:
@@ -141,6 +155,8 @@ class World:
             return  # at rest: nobody but a bot that nobody hears can do anything more
         if state.left.messages:
             yield "a message comes", self.message(state._replace(left=state.left.less("messages")))
+        if state.left.pauses:
+            yield "a person pauses", self.paused(state._replace(left=state.left.less("pauses")))
         yield from self.wake_ups(state)
         yield from self.later(state, running=bool(generators))
 
@@ -251,7 +267,13 @@ class World:
         match call.method:
             case "think":
                 doomed = (*rest.doomed, acting.name) if self.is_doomed(rest, acting) else rest.doomed
-                yield said, self.answered(rest._replace(doomed=doomed), acting, None)
+                yield said, self.answered(rest._replace(doomed=doomed), acting, ())
+                newer = rest.row.pending[len(acting.messages) :]
+                if newer and rest.left.joins and self.is_mine(rest.row, acting):
+                    both = rest._replace(left=rest.left.less("joins"))
+                    if rest.row.paused_until_ms is not None:
+                        both = both._replace(doomed=(*rest.doomed, acting.name))
+                    yield f"{said} of {len(newer)} newer messages too", self.answered(both, acting, newer)
             case "check":
                 yield said, self.answered(rest, acting, numbers[0] if numbers else None)
             case "book":
@@ -268,8 +290,12 @@ class World:
     def is_doomed(self, state: State, booker: Booker) -> bool:
         """Whether a bot's reply cannot be committed any more."""
         row, grant = state.row, booker.grant
-        mine = (row.lease_owner, row.lease_token) == (grant.lease.owner, grant.lease.token)
-        return not mine or (grant.received is not None and row.received > grant.received)
+        outdated = grant.received is not None and row.received > grant.received
+        return not self.is_mine(row, booker) or outdated or row.paused_until_ms is not None
+
+    def is_mine(self, row: Row, booker: Booker) -> bool:
+        """Whether a bot's generator holds the row."""
+        return mine(row, booker.grant.lease)
 
     def answered(self, state: State, acting: Acting, answer: Any) -> State:
         """The state once somebody was given an answer, or a fault in its place, and has gone on to the next call."""

@@ -46,7 +46,7 @@ class Said:
         sends: the index of each part that went out, sorted; one that went out twice is there twice.
         handled: a person's answer, or nobody's: nothing is to go out.
         calls: 1 where it calls a person, else 0.
-        opted_out: its reader had opted out when it was committed, or when it was last taken up.
+        opted_out: its reader had opted out when it was committed, and has not opted in since.
     """
 
     reply_id: str
@@ -130,7 +130,10 @@ class Ledger:
     def _written(self, step: Step) -> "Ledger":
         before, after, method = step.before, step.after, step.call.method
         if method == "record" and after.received > before.received:
-            return replace(self, recorded=(*self.recorded, step.call.args[1].id))
+            recorded = replace(self, recorded=(*self.recorded, step.call.args[1].id))
+            if before.opted_out_at_ms is None or after.opted_out_at_ms is not None:
+                return recorded
+            return replace(recorded, said=tuple(replace(one, opted_out=False) for one in self.said))
         if method == "overflow":
             return replace(self, overflowed=self.overflowed + 1)
         outbox = covering(step)
@@ -146,12 +149,6 @@ class Ledger:
             told = step.call.args[2].overflowed if method in COMMITS else 0
             pauses = 0 if outbox.pause_until_ms is None else 1
             return replace(self, said=(*self.said, said), told=self.told + told, pauses=self.pauses + pauses)
-        if method == "resume" and after.outbox is not None:
-            taken_up, opted_out = after.outbox.reply_id, after.opted_out_at_ms is not None
-            said_since = [
-                replace(said, opted_out=opted_out) if said.reply_id == taken_up else said for said in self.said
-            ]
-            return replace(self, said=tuple(said_since))
         if method == "pause":
             return replace(self, pauses=self.pauses + 1)
         if method == "promise":

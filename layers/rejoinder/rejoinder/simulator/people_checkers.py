@@ -56,11 +56,11 @@ def a_moment_is_said_once(step: Step, ledger: Ledger, timing: Timing) -> str | N
 
 
 def who_opted_out_is_left_alone(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
-    """Nothing goes out that was committed, or taken up, after its reader had opted out."""
+    """Nothing goes out that was committed after its reader had opted out."""
     if not sent(step) or step.before.opted_out_at_ms is None:
         return None
     if any(said.reply_id == step.call.args[1] and said.opted_out for said in ledger.said):
-        return f"{step.call.args[1]} went out to somebody who had opted out before its sender looked"
+        return f"{step.call.args[1]} went out to somebody who had opted out before its commit"
     return None
 
 
