@@ -10,7 +10,9 @@ import pytest
 
 from rejoinder.effects import Effects
 from rejoinder.ports import Grant, Turn
+from rejoinder.protocol.conversation import Lease
 from rejoinder.protocol.effects import Begun, Doubtful, Effect, Ended, Happened, TakenOver, UnderWay, Withdrawn
+from rejoinder.protocol.outcomes import Lost, Renewed
 from rejoinder.simulator.booking import BookingPolicy, Rules
 from rejoinder.simulator.effects import explore
 from rejoinder.simulator.effects_world import Faults
@@ -18,6 +20,9 @@ from rejoinder.stores.memory import Kept, MemoryStore
 
 ONCE = (("booked 1 [1/1]",), 1)
 TWICE = (("booked 2 [1/1]",), 2)
+EACH = (("booked 1 [1/1]", "booked 2 [1/1]"), 2)
+"""The second message came when the first was answered: a turn of its own."""
+
 SORRY = (("sorry [1/1]",), 0)
 SORRY_BOOKED = (("sorry [1/1]",), 1)
 UNSENT = ((), 1)
@@ -38,6 +43,9 @@ POLICIES: tuple[BookingPolicy, ...] = ("hold", "check", "retry")
         (Faults(lost=1), {ONCE}, {ONCE}, {ONCE}),
         (Faults(copies=1), {ONCE}, {ONCE}, {ONCE}),
         (Faults(throttles=1), {ONCE, SORRY}, {ONCE}, {ONCE}),
+        (Faults(pauses=1), {ONCE}, {ONCE}, {ONCE}),
+        (Faults(pauses=1, messages=1), {ONCE, EACH}, {ONCE, EACH}, {ONCE, EACH}),
+        (Faults(pauses=1, messages=1, joins=1), {ONCE, EACH}, {ONCE, EACH}, {ONCE, EACH}),
     ],
     ids=lambda given: str(given) if isinstance(given, Faults) else "",
 )
@@ -61,6 +69,9 @@ def test_one_fault_at_any_step(faults: Faults, hold: set[Any], check: set[Any], 
         Faults(crashes=1, throttles=1),
         Faults(slow=1, unknown=1),
         Faults(messages=1, unknown=1),
+        Faults(pauses=1, crashes=1),
+        Faults(pauses=1, messages=1, unknown=1),
+        Faults(joins=1, messages=1, crashes=1),
     ],
     ids=str,
 )
@@ -140,6 +151,14 @@ class LooksAtNothing(Effects):
         pass
 
 
+class IgnoresPauses(MemoryStore):
+    """A renewal that does not tell that a person has taken the conversation."""
+
+    async def renew(self, conversation_id: str, lease: Lease, now_ms: int) -> Renewed | Lost:
+        renewed = await MemoryStore.renew(self, conversation_id, lease, now_ms)
+        return replace(renewed, row=replace(renewed.row, paused_until_ms=None))
+
+
 class MindsNoTime(Effects):
     """Sets to work although others take its begin for in doubt by now."""
 
@@ -173,6 +192,7 @@ MUTANTS = {
         Rules(policy="retry", store=WithdrawsTheDoubt), Faults(crashes=1, refusals=1), "no_booking_is_forgotten"
     ),
     "no check before": Mutant(Rules(effects=LooksAtNothing), Faults(messages=1), "doomed_do_nothing"),
+    "no look for a pause": Mutant(Rules(store=IgnoresPauses), Faults(pauses=1), "doomed_do_nothing"),
     "no look at the clock": Mutant(Rules(policy="check", effects=MindsNoTime), Faults(expiries=1), "booked_once"),
 }
 

@@ -51,6 +51,23 @@ def test_two_messages_with_a_crash_an_expiry_and_a_doubled_wake_up(capsys: pytes
         "messages=1,lost=1,crashes=1,expiries=1",
         "messages=1,repeats=1,expiries=1,crashes=1",
         "messages=3",
+        "messages=2,restarts=2,crashes=1",
+        "messages=2,restarts=1,joins=1,handoffs=1",
+        "messages=1,handoffs=1,throttles=1",
+        "messages=1,handoffs=1,pauses=1,refusals=1,crashes=1",
+        "messages=1,moment=1,slow=2,crashes=1,expiries=1",
+        "messages=2,pauses=1",
+        "messages=2,pauses=1,joins=1,restarts=1",
+        "messages=1,pauses=1,unpauses=1,crashes=1",
+        "messages=1,pauses=1,unpauses=1,on_resume=handled,pause_ms=1000",
+        "messages=1,pauses=1,expiries=1,refusals=1",
+        "messages=1,pauses=2,early=1",
+        "messages=1,pauses=1,lost=1",
+        "messages=1,pauses=1,repeats=1",
+        "messages=1,pauses=1,late=1",
+        "messages=1,pauses=1,stalls=1",
+        "messages=1,operators=1,lost=1,pause_ms=1000",
+        "messages=1,operators=1,pauses=1,pause_ms=1000",
     ],
 )
 def test_each_other_fault(bound: str) -> None:
@@ -67,6 +84,9 @@ def test_each_other_fault(bound: str) -> None:
         "messages=1,lost=1,throttles=1,doubles=0,expiries=0",
         "messages=2,slow=1,stalls=1,crashes=0,expiries=0,doubles=0",
         "messages=1,refusals=1,parts=2,lanes=2,crashes=0",
+        "messages=1,pauses=1,early=2,crashes=0,expiries=0,doubles=0",
+        "messages=2,pauses=1,joins=1,restarts=1,crashes=0,expiries=0,doubles=0",
+        "messages=1,operators=1,redeliveries=1,pause_ms=1000,crashes=0,expiries=0,doubles=0",
     ],
 )
 def test_what_is_taken_for_one_state_goes_on_alike(bound: str) -> None:
@@ -93,7 +113,7 @@ def test_a_counterexample_is_a_short_history_with_a_command() -> None:
 
 
 def test_the_bound_is_read_as_it_is_written() -> None:
-    bound = Bound(messages=3, crashes=0, expiries=2, in_doubt="resend")
+    bound = Bound(messages=3, crashes=0, expiries=2, in_doubt="resend", on_resume="handled")
     assert Bound.parse(str(bound)) == bound
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from rejoinder.simulator.explore import explore
-from rejoinder.simulator.mutants import MUTANTS, Mutant
+from rejoinder.simulator.mutant import Mutant
+from rejoinder.simulator.mutants import MUTANTS
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

@@ -3,7 +3,7 @@
 import pytest
 
 from fakes import CONVERSATION, START_MS, World, message
-from rejoinder.handover import Handover
+from rejoinder.handover import Handover, told_apart
 from rejoinder.ports import OnResume, Policy, Transient
 from rejoinder.protocol.conversation import Row
 from rejoinder.protocol.invariants import broken
@@ -207,3 +207,47 @@ def test_settling_is_recognised_when_it_is_repeated() -> None:
     again = run(world.store.settle(CONVERSATION, read, outbox, world.clock.ms))
     assert again.row == world.row
     assert message("a").id in world.row.answered_ids
+
+
+def behind_a_reply(max_pending: int = 100) -> World:
+    """A reply was refused for now, a newer message came, and a person pauses: there is one outbox, and it is taken."""
+    world = World(Timing(max_pending=max_pending))
+    world.write("a")
+    world.channel.answers = [Transient("busy", retry_after_ms=60_000)]
+    let_pass(world, START_MS + 3_000)
+    world.write("b")
+    run(handover(world).pause(CONVERSATION, START_MS + HOUR_MS))
+    assert world.row.outbox is not None
+    return world
+
+
+def test_what_a_person_says_while_a_reply_waits_is_kept_at_once() -> None:
+    """The webhook is not put off until the pause ends, which each repetition would move."""
+    world = behind_a_reply()
+    said_at_ms = world.clock.ms
+    for expected in ("handled", "duplicate"):
+        outcome = run(handover(world).answered_by_person(CONVERSATION, "Me again.", said_at_ms, START_MS + HOUR_MS))
+        assert outcome == expected
+    world.settle()
+    assert world.channel.texts == ["re: a", "re: b"]
+    assert "Me again." in [turn.said for turn in world.bot.turns[1].history]
+
+
+def test_a_flood_while_a_reply_waits_is_counted_and_not_put_off() -> None:
+    world = behind_a_reply(max_pending=1)
+    assert world.write("c").status == 200
+    assert world.row.overflowed == 1
+
+
+def test_two_settlements_of_the_same_messages_are_told_apart() -> None:
+    """A flood's that came first does not pass for a person's own: the words are kept by the repetition."""
+    world = World()
+    world.write("a")
+    people = handover(world)
+    row = run(people.pause(CONVERSATION, START_MS + HOUR_MS))
+    assert told_apart(row, "", None) != told_apart(row, "Hello!", START_MS)
+    assert run(people.settle(CONVERSATION, ""))
+    world.settle()
+    assert run(people.answered_by_person(CONVERSATION, "Hello!", START_MS, START_MS + HOUR_MS)) == "handled"
+    said = [turn.said for turn in run(world.store.history(CONVERSATION, 9, world.clock.ms))]
+    assert sorted(said) == ["", "Hello!"]

@@ -120,3 +120,15 @@ def test_the_guarantee_is_made_by_who_opened_the_window() -> None:
     cap = wakeups.at_cap(CONVERSATION, recorded("a"), START_MS, TIMING)
     assert cap is not None
     assert cap.due_at_ms == START_MS + TIMING.max_wait_ms
+
+
+@pytest.mark.parametrize("owes", [False, True])
+def test_a_pauses_own_wake_up_that_came_too_early_comes_again_at_its_end(owes: bool) -> None:
+    """Before the pause is set, or in a pause with nothing owed yet: what comes in it later has nobody else."""
+    row = recorded("a") if owes else Row()
+    end = WakeUp(CONVERSATION, ForReceived(0), START_MS, START_MS + 60_000)
+    for paused in (row, replace(row, paused_until_ms=end.due_at_ms)):
+        again = following(end, paused, START_MS + 1_000, Timing())
+        assert isinstance(again, WakeUp)
+        assert (again.armed_for, again.due_at_ms) == (end.armed_for, end.due_at_ms)
+    assert following(end, Row(), end.due_at_ms, Timing()) is None
