@@ -6,6 +6,7 @@ side by side, one on each core.
 
 import argparse
 import sys
+from collections.abc import Iterator
 from multiprocessing import Pool
 
 from rejoinder.simulator.bound import Bound
@@ -23,15 +24,17 @@ def main(arguments: list[str] | None = None) -> int:
     wanted = told.parse_args(arguments)
     work = [(bound, wanted.max_states) for bound in wanted.bounds or [Bound()]]
     failed = 0
-    if len(work) == 1:
-        results = [explored(work[0])]
-    else:
-        with Pool(min(wanted.cores, len(work))) as pool:
-            results = list(pool.imap_unordered(explored, work))
-    for result in results:
+    for result in side_by_side(work, wanted.cores) if len(work) > 1 else map(explored, work):
         sys.stdout.write(f"{result}\n")
+        sys.stdout.flush()
         failed += result.broken is not None
     return 1 if failed else 0
+
+
+def side_by_side(work: list[tuple[Bound, int | None]], cores: int) -> Iterator[Result]:
+    """Explore several bounds, one on each core; each result comes when it is there."""
+    with Pool(min(cores, len(work))) as pool:
+        yield from pool.imap_unordered(explored, work)
 
 
 def explored(work: tuple[Bound, int | None]) -> Result:
