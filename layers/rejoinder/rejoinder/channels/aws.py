@@ -1,6 +1,7 @@
-"""Calls of AWS's messaging services: one at a time, by the function's own role, every failure translated.
+"""AWS's messaging services: what a topic brings is proven, and each call's failure is translated.
 
-Nothing is repeated here: the outbox does that. Only numbers and codes of what goes wrong are told.
+Calls are made one at a time, by the function's own role. Nothing is repeated here: the outbox does that. Only numbers
+and codes of what goes wrong are told.
 """
 
 from collections.abc import Mapping
@@ -8,7 +9,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
-from rejoinder.ports import Fault, Permanent, Transient, UnknownOutcome
+from rejoinder.channels import reading
+from rejoinder.ports import Fault, Permanent, Request, Transient, UnknownOutcome, Unverified
 
 Action = Literal["later", "ours", "final"]
 
@@ -90,6 +92,18 @@ class Service:
                 return Permanent(reason)
             case _:
                 return UnknownOutcome(reason, told_later=self.told_later)
+
+
+def verify_topic(request: Request, topic_arn: str) -> None:
+    """Check that the topic's subscription brought it; a request over HTTP never has a topic.
+
+    Raises:
+        Unverified: from elsewhere.
+    """
+    if not request.topic_arn:
+        raise Unverified("not from a topic: this channel takes no webhooks")
+    if not reading.same(request.topic_arn, topic_arn):
+        raise Unverified("from another topic than topic_arn")
 
 
 def _by_status(status: int) -> Action | None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rejoinder.channels import reading, sms
-from rejoinder.channels.aws import Action, Service
+from rejoinder.channels.aws import Action, Service, verify_topic
 from rejoinder.channels.degrading import degraded
 from rejoinder.channels.markup import PLAIN, written
 from rejoinder.channels.opting import AWS
@@ -29,7 +29,6 @@ from rejoinder.ports import (
     Response,
     Text,
     UnknownOutcome,
-    Unverified,
     part_text,
 )
 from rejoinder.protocol.conversation import Message
@@ -97,10 +96,7 @@ class SmsAwsChannel:
         Raises:
             Unverified: from elsewhere.
         """
-        if not request.topic_arn:
-            raise Unverified("not from a topic: this channel takes no webhooks")
-        if not reading.same(request.topic_arn, self._topic_arn):
-            raise Unverified("from another topic than topic_arn")
+        verify_topic(request, self._topic_arn)
 
     def handshake(self, request: Request) -> Response | None:  # noqa: ARG002  # the port's
         """There is none: Lambda needs no confirmation of its subscription."""

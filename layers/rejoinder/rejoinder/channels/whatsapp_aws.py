@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rejoinder.channels import reading
-from rejoinder.channels.aws import SENDING_S, Action, Service
+from rejoinder.channels.aws import SENDING_S, Action, Service, verify_topic
 from rejoinder.channels.whatsapp import callback, typing_payload
 from rejoinder.channels.whatsapp_events import Address, EntryReader
 from rejoinder.channels.whatsapp_parts import rendered
@@ -25,7 +25,6 @@ from rejoinder.ports import (
     Request,
     Response,
     UnknownOutcome,
-    Unverified,
 )
 from rejoinder.protocol.conversation import Message
 
@@ -94,10 +93,7 @@ class WhatsAppAwsChannel:
         Raises:
             Unverified: from elsewhere.
         """
-        if not request.topic_arn:
-            raise Unverified("not from a topic: this channel takes no webhooks")
-        if not reading.same(request.topic_arn, self._topic_arn):
-            raise Unverified("from another topic than topic_arn")
+        verify_topic(request, self._topic_arn)
 
     def handshake(self, request: Request) -> Response | None:  # noqa: ARG002  # the port's
         """There is none: Lambda needs no confirmation of its subscription."""
