@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from twilio.request_validator import RequestValidator
 
+from cases.unknown import UnknownToRunnerError
 from rejoinder.channels import NAMES, open_channel
 from rejoinder.channels.webhook import signature_headers
 from rejoinder.ports import Channel, Request
@@ -72,10 +73,10 @@ def open_accounts(
         config: a case's settings; some are of accounts.
 
     Raises:
-        NotImplementedError: a new channel has no lines here yet.
+        UnknownToRunnerError: a new channel has no lines here yet.
     """
     if missing := [name for name in NAMES if name not in ACCOUNTS or name not in SIGNERS]:
-        raise NotImplementedError(f"{', '.join(missing)}: give it its lines in ACCOUNTS and SIGNERS")
+        raise UnknownToRunnerError(f"{', '.join(missing)}: give it its lines in ACCOUNTS and SIGNERS")
     server = {} if server_url is None else {"api_url": server_url, "reply_url": server_url}
     fields = {name: {**ACCOUNTS[name], **server} for name in NAMES}
     for setting, value in (config or {}).items():

@@ -5,6 +5,7 @@ from collections import Counter
 
 from cases.expectations import expectation, only_answered, parts, turns_in_store
 from cases.stage import Stage, ms
+from cases.unknown import UnknownToRunnerError
 from rejoinder.bots.folding import folded
 from rejoinder.channels.markup import PLAIN, written
 from rejoinder.ports import Replied
@@ -324,7 +325,7 @@ def outcome(stage: Stage, value: str) -> None:
             assert "window closed" in str(refused.fields["reason"])
             assert [turn.delivery for _, turn in turns_in_store(stage)] == ["refused"]
         case other:
-            raise NotImplementedError(f"outcome {other!r}")
+            raise UnknownToRunnerError(f"outcome {other!r}")
 
 
 @expectation
@@ -336,7 +337,7 @@ def metric(stage: Stage, value: str) -> None:
         case "channel_auth_failed":
             assert stage.timeline.observer.count("misconfigured") == 1
         case other:
-            raise NotImplementedError(f"metric {other!r}")
+            raise UnknownToRunnerError(f"metric {other!r}")
 
 
 @expectation

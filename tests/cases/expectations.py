@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cases.stage import Stage
+from cases.unknown import UnknownToRunnerError
 from rejoinder.protocol.conversation import TurnRecord
 from rejoinder.protocol.outcomes import Recorded
 from rejoinder.run import run
@@ -26,7 +27,7 @@ def demand_all(stage: Stage) -> None:
     """Demand everything that the case expects, and what no case may break: nothing lost, doubled or early.
 
     Raises:
-        NotImplementedError: an expectation is not known.
+        UnknownToRunnerError: an expectation is not known.
     """
     for name, value in stage.case.expect.items():
         if name.startswith("replies_to_"):
@@ -34,7 +35,7 @@ def demand_all(stage: Stage) -> None:
         elif name in EXPECTATIONS:
             EXPECTATIONS[name](stage, value)
         else:
-            raise NotImplementedError(f"{stage.case.id}: expectation {name!r} is not known")
+            raise UnknownToRunnerError(f"{stage.case.id}: expectation {name!r} is not known")
     for afterwards in stage.afterwards:
         afterwards()
     nothing_lost(stage)

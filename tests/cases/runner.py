@@ -37,7 +37,7 @@ def play(case: Case, variant: Variant, store: Store | None = None) -> Stage:
     """Play a case to its end, and demand everything of it.
 
     Raises:
-        NotImplementedError: it holds a step, a key or an expectation that nobody has given a meaning.
+        UnknownToRunnerError: it holds a step, a key or an expectation that nobody has given a meaning.
         AssertionError: it does not come out as it should.
     """
     sends = any(step["do"] == "send_response" for step in case.steps)

@@ -7,6 +7,7 @@ from typing import Any
 from cases import carriers
 from cases.stage import Planned, Stage, ms
 from cases.steps import Told, planned_of, step
+from cases.unknown import UnknownToRunnerError
 from loopback import Loopback, Say
 from rejoinder.protocol.outcomes import Committed
 from rejoinder.simulator.records import START_MS, Disturbance
@@ -84,7 +85,7 @@ def send_response(stage: Stage, told: Told) -> None:
             server.answers.append(Say(cut="after request"))
             stage.deliveries.append(delivered)
         case other:
-            raise NotImplementedError(f"send response {other}")
+            raise UnknownToRunnerError(f"send response {other}")
     stage.afterwards.append(lambda: answered(stage, server))
 
 

@@ -8,6 +8,7 @@ from cases.carriers import OF_ACCOUNTS, open_accounts
 from cases.catalog import Case
 from cases.cloud import Cloud, Promise
 from cases.modelling import Model
+from cases.unknown import UnknownToRunnerError
 from loopback import Loopback
 from rejoinder.ports import BotFailed, Channel, HandoverChoice, Policy, Replied, Reply, Store, Text, Turn
 from rejoinder.protocol.conversation import Row
@@ -98,7 +99,7 @@ class Stage:
         """Set up, and arrange nothing yet; with a server, parts are really sent there, and a model asked."""
         unknown = case.config.keys() - CONFIG
         if unknown:
-            raise NotImplementedError(f"{case.id}: settings {sorted(unknown)} have no meaning here")
+            raise UnknownToRunnerError(f"{case.id}: settings {sorted(unknown)} have no meaning here")
         self.case = case
         self.variant = variant
         self.timing = timing_of(case.config)

@@ -6,6 +6,7 @@ from typing import Any
 
 from cases import carriers, modelling
 from cases.stage import Planned, Stage, ms
+from cases.unknown import UnknownToRunnerError
 from rejoinder import gateway
 from rejoinder.ports import Transient
 from rejoinder.protocol.conversation import Row
@@ -54,16 +55,16 @@ def arrange_all(stage: Stage) -> None:
     """Arrange every step of the case.
 
     Raises:
-        NotImplementedError: a step, or a key of one, is not known.
+        UnknownToRunnerError: a step, or a key of one, is not known.
     """
     imply_a_message(stage)
     for index, raw in enumerate(stage.case.steps):
         told = Told(raw["t"], raw["do"], index, {key: raw[key] for key in raw if key not in {"t", "do"}})
         if told.do not in STEPS:
-            raise NotImplementedError(f"{stage.case.id}: step {told.do!r} is not known")
+            raise UnknownToRunnerError(f"{stage.case.id}: step {told.do!r} is not known")
         known, arrange = STEPS[told.do]
         if unknown := told.given.keys() - known:
-            raise NotImplementedError(f"{stage.case.id}: step {told.do!r} has unknown keys {sorted(unknown)}")
+            raise UnknownToRunnerError(f"{stage.case.id}: step {told.do!r} has unknown keys {sorted(unknown)}")
         arrange(stage, told)
     let_leases_run_out(stage)
 
@@ -115,7 +116,7 @@ def webhook(stage: Stage, told: Told) -> None:
             throttled = Transient("by the test: throttled")
             stage.timeline.disturb(Disturbance(port="store", method="record", refuse=throttled, from_ms=ms(at_s)))
         case other:
-            raise NotImplementedError(f"fault {other!r}")
+            raise UnknownToRunnerError(f"fault {other!r}")
     if "ingest_delay" in told.given:
         delay_ms = ms(told.given["ingest_delay"])
         stage.timeline.disturb(Disturbance(port="wake_ups", method="arm", delay_ms=delay_ms, from_ms=ms(at_s)))

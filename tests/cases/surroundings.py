@@ -9,6 +9,7 @@ from cases.cloud import Cloud, promised
 from cases.configuration import faults_of
 from cases.stage import Stage, ms
 from cases.steps import CONVERSATION, Told, memory, step
+from cases.unknown import UnknownToRunnerError
 from rejoinder.ports import Transient
 from rejoinder.protocol.conversation import Message, Row, TurnRecord
 from rejoinder.protocol.identity import ConversationId, message_id, owed_shard
@@ -34,7 +35,7 @@ def wake(stage: Stage, told: Told) -> None:
         case "lease held":
             stage.afterwards.append(lambda: found(stage, told, Held))
         case other:
-            raise NotImplementedError(f"result {other!r}")
+            raise UnknownToRunnerError(f"result {other!r}")
 
 
 @step("attempt")
@@ -147,7 +148,7 @@ def aws_error(stage: Stage, told: Told) -> None:
             assert cloud is not None
             stage.afterwards.append(partial(never_updated, cloud))
         case other:
-            raise NotImplementedError(f"AWS error {other}")
+            raise UnknownToRunnerError(f"AWS error {other}")
 
 
 def met(cloud: Cloud) -> None:
@@ -236,7 +237,7 @@ def store_item(stage: Stage, told: Told) -> None:
                 expires_at_s=START_MS // 1_000 + ttl,
             )
         case other:
-            raise NotImplementedError(f"item {other}")
+            raise UnknownToRunnerError(f"item {other}")
 
 
 # --- settings ---

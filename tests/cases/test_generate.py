@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 import recording_bot
+from cases.unknown import UnknownToRunnerError
 from deployment import ROOT, Deployment, deployed, written
 from rejoinder.ports import Turn
 
@@ -81,7 +82,7 @@ def short_form(loader: Loader, suffix: str, node: yaml.Node) -> Any:
         case yaml.SequenceNode():
             return {suffix: loader.construct_sequence(node, deep=True)}
         case _:
-            raise NotImplementedError(f"!{suffix} of a {type(node).__name__}")
+            raise UnknownToRunnerError(f"!{suffix} of a {type(node).__name__}")
 
 
 Loader.add_multi_constructor("!", short_form)

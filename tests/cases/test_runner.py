@@ -8,6 +8,7 @@ import pytest
 from cases.catalog import Case, all_cases, expanded
 from cases.runner import play
 from cases.stage import Variant
+from cases.unknown import UnknownToRunnerError
 from rejoinder.protocol.conversation import Lease, Message, Outbox, Row
 from rejoinder.protocol.outcomes import Committed, Duplicate, Full, Lost, Paused, Recorded, Superseded
 from rejoinder.stores.memory import MemoryStore
@@ -32,7 +33,7 @@ def with_step(**given: Any) -> Case:
     ids=["step", "key of a step", "key of a webhook", "error", "expectation", "setting"],
 )
 def test_what_it_does_not_know_fails_the_case(case: Case) -> None:
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(UnknownToRunnerError):
         play(case, Variant())
 
 

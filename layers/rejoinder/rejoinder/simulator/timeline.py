@@ -359,7 +359,7 @@ class Timeline:
             case "work", "cancel":
                 self._generation(one).ended_at_ms = self.clock.now
                 return None
-        raise NotImplementedError(f"{call.port}.{call.method}")
+        raise LookupError(f"the time-line has no answer to {call.port}.{call.method}; give it one here")
 
     def _account(self, account: tuple[str, str]) -> Channel:
         if account not in self._channels:
