@@ -1,9 +1,9 @@
 """What the contract suite needs to know of a channel: how it proves a request, writes one, and answers a send.
 
-A new channel is one function here that returns its `Subject`, and one line in `test_channels.py`.
+A new channel is one function that returns its `Subject`, here or in a module beside, and one line in
+`test_channels.py`.
 """
 
-import base64
 import hashlib
 import hmac
 import json
@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from loopback import Say
 from rejoinder import gateway, notifications
@@ -112,6 +111,26 @@ class Subject:
         return replace(request, headers={**request.headers, **self.proof(request.body, at_ms)})
 
 
+@dataclass(frozen=True)
+class TopicSubject(Subject):
+    """A channel whose requests are SNS's notifications, and whose proof is their topic."""
+
+    def request(self, body: bytes, at_ms: int = NOW_MS) -> Request:
+        """As SNS brings it: neither headers nor a path."""
+        return Request("POST", "", {}, body, topic_arn=self.fields["topic_arn"])
+
+    def bearing(self, request: Request, proof: str) -> Request:
+        """The request from another topic."""
+        return replace(request, topic_arn=proof)
+
+    def event_request(self, case: str, at_ms: int = NOW_MS) -> Request:
+        """A stored notification, from the account's own topic."""
+        event = json.loads((EVENTS / self.name / f"{case}.json").read_text())
+        ((channel, request),) = notifications.read(event)
+        assert channel == self.name
+        return replace(request, topic_arn=self.fields["topic_arn"])
+
+
 def webhook() -> Subject:
     """The generic channel. Its signature is computed here once more, from its page in words."""
 
@@ -203,234 +222,6 @@ def telegram() -> Subject:
     )
 
 
-# --- Meta's channels ---
-
-META_FIELDS = {"app_secret": SECRET, "verify_token": "syn-verify", "access_token": SECRET}
-
-
-def meta_proof(body: bytes, at_ms: int) -> dict[str, str]:
-    """Sign as Meta does."""
-    return {"x-hub-signature-256": f"sha256={hmac.digest(SECRET.encode(), body, hashlib.sha256).hex()}"}
-
-
-def meta_error(status: int, code: int, subcode: int | None = None, headers: Mapping[str, str] | None = None) -> Say:
-    """An error of the Graph API, whose message quotes what must not be repeated."""
-    error: Body = {"message": f"Malformed access token {SECRET}", "type": "OAuthException", "code": code}
-    if subcode is not None:
-        error["error_subcode"] = subcode
-    return Say(status, json.dumps({"error": error}).encode(), headers or {})
-
-
-META_REFUSALS = (
-    Refusal(meta_error(401, 190, 463), Transient, ours=True),
-    Refusal(meta_error(403, 10), Transient, ours=True),
-    Refusal(meta_error(403, 200), Transient, ours=True),
-    Refusal(meta_error(403, 299), Transient, ours=True),
-    Refusal(meta_error(400, 100, 33), Transient, ours=True),
-    Refusal(meta_error(400, 4), Transient),
-    Refusal(meta_error(429, 613, headers={"Retry-After": "7"}), Transient, retry_after_ms=7_000),
-    Refusal(meta_error(400, 100), Permanent),
-    Refusal(meta_error(200, 100), Permanent),  # an error inside a 200
-    Refusal(meta_error(500, 1), UnknownOutcome),
-    Refusal(meta_error(503, 2), UnknownOutcome),
-    Refusal(Say(429), Transient),
-    Refusal(Say(401, b"<html>"), Transient, ours=True),
-    Refusal(Say(302, headers={"Location": "http://127.0.0.1:9/"}), Transient, ours=True),
-    Refusal(Say(413, b"<html>"), Permanent),
-    Refusal(Say(502, b"Bad Gateway"), UnknownOutcome),
-    Refusal(Say(200, b"<html>not JSON</html>"), UnknownOutcome),
-    Refusal(Say(200, b"{}"), UnknownOutcome),
-    Refusal(Say(200, b'{"error": "odd"}'), UnknownOutcome),
-    Refusal(Say(cut="after request"), UnknownOutcome),
-    Refusal(Say(200, b'{"messages": [', cut="in answer"), UnknownOutcome),
-)
-"""What the Graph API answers on every channel of Meta's."""
-
-
-def whatsapp_text(provider_id: str, text: str) -> Body:
-    """Somebody's message."""
-    written_at = str(NOW_MS // 1000)
-    return {"from": "12025550111", "id": provider_id, "timestamp": written_at, "type": "text", "text": {"body": text}}
-
-
-WHATSAPP_ECHO = whatsapp_text("1", "beep") | {"to": "12025550112"}
-"""What a colleague writes to a customer in the business app."""
-
-
-def whatsapp_entry(field: str = "messages", **value: Any) -> Body:
-    """An entry of one change."""
-    metadata = {"display_phone_number": "12025550100", "phone_number_id": "200000000000001"}
-    return {
-        "id": "100000000000001",
-        "changes": [{"field": field, "value": {"messaging_product": "whatsapp", "metadata": metadata, **value}}],
-    }
-
-
-def whatsapp() -> Subject:
-    """The Cloud API."""
-
-    def body(entry: Body) -> Body:
-        return {"object": "whatsapp_business_account", "entry": [entry]}
-
-    return Subject(
-        name="whatsapp",
-        fields=META_FIELDS,
-        api_field="api_url",
-        proof=meta_proof,
-        proof_header="x-hub-signature-256",
-        signs=True,
-        ages=False,
-        body=lambda provider_id, text: body(whatsapp_entry(messages=[whatsapp_text(provider_id, text)])),
-        own=body(whatsapp_entry("smb_message_echoes", message_echoes=[WHATSAPP_ECHO])),
-        unknown=body(whatsapp_entry("hologram")),
-        text_of=lambda content: json.loads(content)["text"]["body"],
-        text_limit=4_096,
-        width=utf16_units,
-        accepted=Say(200, b'{"messaging_product": "whatsapp", "messages": [{"id": "wamid.OUT"}]}'),
-        refusals=(
-            *META_REFUSALS,
-            Refusal(meta_error(400, 131047), Permanent),
-            Refusal(meta_error(400, 131026), Permanent),
-            Refusal(meta_error(400, 131051), Permanent),
-            Refusal(meta_error(429, 130429), Transient),
-            Refusal(meta_error(429, 131048), Transient),
-            Refusal(meta_error(429, 80007), Transient),
-            Refusal(meta_error(429, 131056), Transient, retry_after_ms=6_000),
-            Refusal(meta_error(503, 131016), Transient),
-            Refusal(meta_error(403, 131031), Transient, ours=True),
-            Refusal(meta_error(500, 131000), UnknownOutcome),
-            Refusal(Say(200, b'{"messages": []}'), UnknownOutcome),
-        ),
-    )
-
-
-def messenger() -> Subject:
-    """A page."""
-    return messaging("messenger", "page", "300000000000001", 2_000, utf16_units)
-
-
-def instagram() -> Subject:
-    """An Instagram account, whose texts are measured in bytes."""
-    return messaging("instagram", "instagram", "500000000000001", 1_000, lambda character: len(character.encode()))
-
-
-def messaging(name: str, kind: str, account: str, text_limit: int, width: Callable[[str], int]) -> Subject:
-    """What Messenger and Instagram share."""
-
-    def envelope(sender: str, recipient: str, **what: Any) -> Body:
-        event = {"sender": {"id": sender}, "recipient": {"id": recipient}, "timestamp": NOW_MS, **what}
-        return {"object": kind, "entry": [{"id": account, "time": NOW_MS, "messaging": [event]}]}
-
-    person = "400000000000001"
-    echo = {"mid": "1", "text": "beep", "is_echo": True, "app_id": 700000000000001}
-    return Subject(
-        name=name,
-        fields=META_FIELDS,
-        api_field="api_url",
-        proof=meta_proof,
-        proof_header="x-hub-signature-256",
-        signs=True,
-        ages=False,
-        body=lambda provider_id, text: envelope(person, account, message={"mid": provider_id, "text": text}),
-        own=envelope(account, person, message=echo),
-        unknown=envelope(person, account, hologram={"id": 1}),
-        text_of=lambda content: json.loads(content)["message"]["text"],
-        text_limit=text_limit,
-        width=width,
-        accepted=Say(200, b'{"recipient_id": "400000000000001", "message_id": "m_OUT"}'),
-        refusals=(
-            *META_REFUSALS,
-            Refusal(meta_error(400, 10, 2018278), Permanent),
-            Refusal(meta_error(403, 10, 2534022), Permanent),
-            Refusal(meta_error(400, 551, 1545041), Permanent),
-            Refusal(meta_error(400, 100, 2018001), Permanent),
-            Refusal(meta_error(400, 1200), Transient),
-            Refusal(meta_error(400, 32), Transient),
-            Refusal(Say(200, b'{"recipient_id": "400000000000001"}'), UnknownOutcome),
-        ),
-    )
-
-
-@dataclass(frozen=True)
-class TopicSubject(Subject):
-    """A channel whose requests are SNS's notifications, and whose proof is their topic."""
-
-    def request(self, body: bytes, at_ms: int = NOW_MS) -> Request:
-        """As SNS brings it: neither headers nor a path."""
-        return Request("POST", "", {}, body, topic_arn=self.fields["topic_arn"])
-
-    def bearing(self, request: Request, proof: str) -> Request:
-        """The request from another topic."""
-        return replace(request, topic_arn=proof)
-
-    def event_request(self, case: str, at_ms: int = NOW_MS) -> Request:
-        """A stored notification, from the account's own topic."""
-        event = json.loads((EVENTS / self.name / f"{case}.json").read_text())
-        ((channel, request),) = notifications.read(event)
-        assert channel == self.name
-        return replace(request, topic_arn=self.fields["topic_arn"])
-
-
-NUMBER_ARN = "arn:aws:social-messaging:eu-central-1:123456789012:phone-number-id/976c72a700aac43eaf573ae050example"
-
-
-def whatsapp_aws() -> Subject:
-    """AWS End User Messaging."""
-
-    def body(entry: Body) -> Body:
-        number = {"metaPhoneNumberId": "200000000000001", "arn": NUMBER_ARN}
-        return {
-            "context": {"MetaWabaIds": [], "MetaPhoneNumberIds": [number]},
-            "whatsAppWebhookEntry": json.dumps(entry),
-            "aws_account_id": "123456789012",
-            "messageId": "6d69f07a-c317-4278-9d5c-6a84078419ec",
-        }
-
-    def text_of(content: bytes) -> str:
-        """Of a rendered part, or of a call, which holds it in base64."""
-        call = json.loads(content)
-        payload = json.loads(base64.b64decode(call["message"])) if "message" in call else call
-        text: str = payload["text"]["body"]
-        return text
-
-    def error(status: int, code: str) -> Say:
-        return Say(status, json.dumps({"message": f"of {SECRET}"}).encode(), {"x-amzn-errortype": code})
-
-    return TopicSubject(
-        name="whatsapp_aws",
-        fields={"topic_arn": SECRET, "phone_number_arns": NUMBER_ARN},
-        api_field="endpoint_url",
-        proof=lambda body, at_ms: {},
-        proof_header="none",
-        signs=False,
-        ages=False,
-        body=lambda provider_id, text: body(whatsapp_entry(messages=[whatsapp_text(provider_id, text)])),
-        own=body(whatsapp_entry("smb_message_echoes", message_echoes=[WHATSAPP_ECHO])),
-        unknown=body(whatsapp_entry("hologram")),
-        text_of=text_of,
-        text_limit=4_096,
-        width=utf16_units,
-        accepted=Say(200, b'{"messageId": "wamid.OUT"}', {"content-type": "application/json"}),
-        refusals=(
-            Refusal(error(429, "ThrottledRequestException"), Transient),
-            Refusal(error(403, "AccessDeniedException"), Transient, ours=True),
-            Refusal(error(404, "ResourceNotFoundException"), Transient, ours=True),
-            Refusal(error(403, "InvalidSignatureException"), Transient, ours=True),
-            Refusal(error(400, "InvalidParametersException"), Permanent),
-            Refusal(error(400, "ValidationException"), Permanent),
-            Refusal(error(413, "RequestTooLong"), Permanent),
-            Refusal(Say(429), Transient),
-            Refusal(Say(302, headers={"Location": "http://127.0.0.1:9/"}), Transient, ours=True),
-            Refusal(error(500, "InternalServiceException"), UnknownOutcome),
-            Refusal(error(502, "DependencyException"), UnknownOutcome),
-            Refusal(Say(503, b"<html>"), UnknownOutcome),
-            Refusal(Say(200, b"<html>not JSON</html>"), UnknownOutcome),
-            Refusal(Say(cut="after request"), UnknownOutcome),
-            Refusal(Say(200, b'{"messageId": ', cut="in answer"), UnknownOutcome),
-        ),
-    )
-
-
 def slack() -> Subject:
     """The Events API, and `chat.postMessage`."""
 
@@ -495,171 +286,4 @@ def slack() -> Subject:
             Refusal(Say(cut="after request"), UnknownOutcome),
             Refusal(Say(200, b'{"ok": ', cut="in answer"), UnknownOutcome),
         ),
-    )
-
-
-# --- SMS ---
-
-TWILIO_URL = "https://a1b2c3d4e5.execute-api.eu-central-1.amazonaws.com/webhooks/twilio/default"
-
-
-def twilio_proof(body: bytes, url: str = TWILIO_URL) -> dict[str, str]:
-    """Sign a form as Twilio does; bytes that are no UTF-8 stay what they are."""
-    pairs = parse_qsl(body.decode("latin-1"), keep_blank_values=True, encoding="latin-1")
-    signed = url.encode() + b"".join(part.encode("latin-1") for pair in sorted(set(pairs)) for part in pair)
-    return {"x-twilio-signature": base64.b64encode(hmac.digest(SECRET.encode(), signed, "sha1")).decode()}
-
-
-@dataclass(frozen=True)
-class FormSubject(Subject):
-    """A channel whose requests and sends are forms; the proof is of the URL, too."""
-
-    def encoded(self, content: Any) -> bytes:
-        """As a form; what is no text becomes one."""
-        fields = content if isinstance(content, dict) else {"": content}
-        return urlencode({name: str(value) for name, value in fields.items()}, errors="surrogatepass").encode()
-
-    def content(self, case: str) -> Any:
-        """The fields of a stored form."""
-        return dict(parse_qsl(self.event_request(case).body.decode(), keep_blank_values=True))
-
-    def json_event_names(self) -> list[str]:
-        """Those whose body is a form."""
-        return [case for case in self.event_names() if case != "json"]
-
-    def request(self, body: bytes, at_ms: int = NOW_MS) -> Request:
-        """As it comes through API Gateway."""
-        url = urlsplit(TWILIO_URL)
-        headers = {"content-type": self.sent_as, **self.proof(body, at_ms)}
-        return Request("POST", url.path, headers, body, host=url.netloc)
-
-    def event_request(self, case: str, at_ms: int = NOW_MS) -> Request:
-        """A stored event, proven for the URL that it came by."""
-        event = json.loads((EVENTS / self.name / f"{case}.json").read_text())
-        channel, request = gateway.read(event)
-        assert channel == self.name
-        url = f"https://{request.host}{request.path}" + (f"?{request.query}" if request.query else "")
-        form = b"" if request.headers["content-type"] == "application/json" else request.body
-        return replace(request, headers={**request.headers, **twilio_proof(form, url)})
-
-
-def twilio() -> Subject:
-    """Programmable Messaging: SMS, and WhatsApp through it."""
-
-    def body(provider_id: str, text: str) -> Body:
-        numbers = {"From": "+12025550111", "To": "+12025550100"}
-        return {"MessageSid": provider_id, **numbers, "Body": text, "SmsStatus": "received", "NumMedia": "0"}
-
-    def text_of(content: bytes) -> str:
-        """Of a rendered part, or of the form that was sent."""
-        if content.startswith(b"{"):
-            text: str = json.loads(content)["Body"]
-            return text
-        return dict(parse_qsl(content.decode()))["Body"]
-
-    def error(status: int, code: int, headers: Mapping[str, str] | None = None) -> Say:
-        return Say(status, json.dumps({"code": code, "message": SECRET, "status": status}).encode(), headers or {})
-
-    return FormSubject(
-        name="twilio",
-        fields={"account_sid": "ACSYNTHETIC", "auth_token": SECRET},
-        api_field="api_url",
-        proof=lambda body, at_ms: twilio_proof(body),
-        proof_header="x-twilio-signature",
-        signs=True,
-        ages=False,
-        body=body,
-        own=body("1", "beep") | {"SmsStatus": "sent"},
-        unknown=body("1", "") | {"EventType": "onHologram"},
-        text_of=text_of,
-        text_limit=1_600,
-        width=utf16_units,
-        accepted=Say(201, b'{"sid": "SMSYNOUT", "status": "queued", "error_code": null}'),
-        refusals=(
-            Refusal(error(429, 20429, {"Retry-After": "3"}), Transient, retry_after_ms=3_000),
-            Refusal(error(429, 14107), Transient),
-            Refusal(error(400, 21611), Transient),
-            Refusal(error(400, 30001), Transient),
-            Refusal(error(400, 63018), Transient),
-            *(Refusal(error(401, code), Transient, ours=True) for code in (20003, 70051)),
-            Refusal(error(404, 20404), Transient, ours=True),
-            *(Refusal(error(400, code), Transient, ours=True) for code in (21606, 21608, 21659, 21660, 63007)),
-            *(
-                Refusal(error(400, code), Permanent)
-                for code in (21211, 21408, 21610, 21612, 21614, 21617, 63016, 99999)
-            ),
-            Refusal(Say(201, b'{"sid": "SM1", "status": "failed", "error_code": 30003}'), Permanent),
-            Refusal(Say(201, b'{"sid": "SM1", "status": "failed", "error_code": 30001}'), Transient),
-            Refusal(error(500, 20500), UnknownOutcome),
-            Refusal(error(503, 20503), UnknownOutcome),
-            Refusal(Say(403, b"<html>"), Transient, ours=True),
-            Refusal(Say(302, headers={"Location": "http://127.0.0.1:9/"}), Transient, ours=True),
-            Refusal(Say(413, b"<html>"), Permanent),
-            Refusal(Say(502, b"Bad Gateway"), UnknownOutcome),
-            Refusal(Say(200, b"<html>not JSON</html>"), UnknownOutcome),
-            Refusal(Say(201, b"{}"), UnknownOutcome),
-            Refusal(Say(cut="after request"), UnknownOutcome),
-            Refusal(Say(201, b'{"sid": ', cut="in answer"), UnknownOutcome),
-        ),
-        sent_as="application/x-www-form-urlencoded",
-        most_parts=10,
-        cut=" [...]",
-    )
-
-
-def sms_aws() -> Subject:
-    """AWS End User Messaging SMS."""
-
-    def body(provider_id: str, text: str, to: str = "+12025550100") -> Body:
-        numbers = {"originationNumber": "+12025550111", "destinationNumber": to}
-        return {**numbers, "messageKeyword": "KEYWORD", "messageBody": text, "inboundMessageId": provider_id}
-
-    def error(status: int, code: str, reason: str = "") -> Say:
-        content = {"__type": code, "Message": f"of {SECRET}"} | ({"Reason": reason} if reason else {})
-        return Say(status, json.dumps(content).encode())
-
-    return TopicSubject(
-        name="sms_aws",
-        fields={
-            "topic_arn": "arn:aws:sns:eu-central-1:123456789012:two-way-sms",
-            "phone_numbers": "+12025550100",
-        },
-        api_field="endpoint_url",
-        proof=lambda body, at_ms: {},
-        proof_header="none",
-        signs=False,
-        ages=False,
-        body=body,
-        own=body("1", "beep") | {"originationNumber": "+12025550100"},
-        unknown=body("1", "hi", to="+12025550199"),
-        text_of=lambda content: json.loads(content)["MessageBody"],
-        text_limit=1_600,
-        width=utf16_units,
-        accepted=Say(200, b'{"MessageId": "m-out"}'),
-        refusals=(
-            Refusal(error(400, "ThrottlingException"), Transient),
-            Refusal(error(400, "AccessDeniedException", "ACCOUNT_DISABLED"), Transient, ours=True),
-            Refusal(error(400, "ResourceNotFoundException"), Transient, ours=True),
-            Refusal(
-                error(400, "ServiceQuotaExceededException", "MONTHLY_SPEND_LIMIT_REACHED_FOR_TEXT"),
-                Transient,
-                ours=True,
-            ),
-            Refusal(error(400, "ConflictException", "DESTINATION_PHONE_NUMBER_OPTED_OUT"), Permanent),
-            Refusal(error(400, "ConflictException", "DESTINATION_PHONE_NUMBER_NOT_VERIFIED"), Transient, ours=True),
-            Refusal(error(400, "ConflictException", "NUMBER_CAPABILITIES_MISMATCH"), Transient, ours=True),
-            Refusal(error(400, "ValidationException", "DESTINATION_COUNTRY_BLOCKED"), Permanent),
-            Refusal(error(400, "UnrecognizedClientException"), Transient, ours=True),
-            Refusal(error(400, "AnErrorOfTomorrow"), Permanent),
-            Refusal(Say(403, b"{}"), Transient, ours=True),
-            Refusal(error(500, "InternalServerException"), UnknownOutcome),
-            Refusal(Say(503, b"<html>"), UnknownOutcome),
-            Refusal(Say(200, b"<html>not JSON</html>"), UnknownOutcome),
-            Refusal(Say(200, b"{}"), UnknownOutcome),
-            Refusal(Say(cut="after request"), UnknownOutcome),
-            Refusal(Say(200, b'{"MessageId": ', cut="in answer"), UnknownOutcome),
-        ),
-        sent_as="application/x-amz-json-1.0",
-        most_parts=10,
-        cut=" [...]",
     )

@@ -10,21 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.channel_suite import (
-    NOW_MS,
-    SECRET,
-    Refusal,
-    Subject,
-    instagram,
-    messenger,
-    slack,
-    sms_aws,
-    telegram,
-    twilio,
-    webhook,
-    whatsapp,
-    whatsapp_aws,
-)
+from contract.channel_suite import NOW_MS, SECRET, Refusal, Subject, slack, telegram, webhook
+from contract.meta_subjects import instagram, messenger, whatsapp, whatsapp_aws
+from contract.sms_subjects import sms_aws, twilio
 from loopback import closed_port, serving
 from rejoinder.channels import NAMES, channel_module, open_channel
 from rejoinder.ports import (

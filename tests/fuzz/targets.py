@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from contract import channel_suite
-from contract.channel_suite import EVENTS, NOW_MS, FormSubject, Subject
+from contract import channel_suite, meta_subjects, sms_subjects
+from contract.channel_suite import EVENTS, NOW_MS, Subject
+from contract.sms_subjects import FormSubject
 from fakes import ManualClock
 from rejoinder import gateway, notifications
 from rejoinder.channels import NAMES, open_channel
@@ -82,7 +83,12 @@ def stored(*folders: str) -> Iterator[bytes]:
             yield json.dumps(json.loads(path.read_text()), separators=(",", ":")).encode()
 
 
-SUBJECTS: Mapping[str, Subject] = {name: getattr(channel_suite, name)() for name in NAMES}
+SUBJECTS: Mapping[str, Subject] = {
+    name: getattr(module, name)()
+    for module in (channel_suite, meta_subjects, sms_subjects)
+    for name in NAMES
+    if hasattr(module, name)
+}
 
 # --- channels ---
 

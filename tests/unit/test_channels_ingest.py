@@ -6,19 +6,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from contract.channel_suite import (
-    NOW_MS,
-    Subject,
-    instagram,
-    messenger,
-    slack,
-    sms_aws,
-    telegram,
-    twilio,
-    webhook,
-    whatsapp,
-    whatsapp_aws,
-)
+from contract.channel_suite import NOW_MS, Subject, slack, telegram, webhook
+from contract.meta_subjects import instagram, messenger, whatsapp, whatsapp_aws
+from contract.sms_subjects import sms_aws, twilio
 from fakes import ManualClock, World
 from rejoinder.bots.function import FunctionBot
 from rejoinder.channels import open_channel
