@@ -43,12 +43,14 @@ class Running:
         connection.close()
         return response.status, {name.lower(): value for name, value in response.getheaders()}, content
 
-    def write(self, name: str, text: str, secret: str = SECRET, conversation: str = "c-1") -> tuple[int, Any]:
-        """Deliver one signed message to the webhook."""
+    def write(
+        self, name: str, text: str, secret: str = SECRET, conversation: str = "c-1", account: str = "default"
+    ) -> tuple[int, Any]:
+        """Deliver one signed message to an account's webhook."""
         message = {"id": name, "conversation_id": conversation, "user_id": "ana", "text": text}
         body = json.dumps(message).encode()
         headers = {"content-type": "application/json", **signature_headers(secret, body, self.clock.now_ms())}
-        status, _, answer = self.ask("POST", WEBHOOK, body, headers)
+        status, _, answer = self.ask("POST", f"/webhooks/webhook/{account}", body, headers)
         return status, json.loads(answer)
 
     def play(self, action: str, asked: Any, headers: dict[str, str] | None = None) -> tuple[int, Any]:

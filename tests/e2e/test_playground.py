@@ -2,14 +2,12 @@
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 from rejoinder.local.dev import BOT_FOLDER, bot_function
-from rejoinder.protocol.timing import Timing
 from rejoinder.settings import Settings
 from rejoinder.system import SystemClock
 from running_dev import Running, running
@@ -31,8 +29,8 @@ QUIET = [
 @pytest.fixture
 def desk() -> Iterator[Running]:
     """A debounce long enough to type in, the shipped bot, and a lease that runs out within the test."""
-    timing = replace(Timing(), debounce_ms=1_000, lease_ms=1_000, renew_ms=300)
-    with running(Settings(timing=timing), SystemClock(), bot_function("bot:reply", BOT_FOLDER), 500) as desk:
+    settings = Settings.from_environment({"DEBOUNCE_MS": "1000", "LEASE_MS": "1000", "RENEW_MS": "300"})
+    with running(settings, SystemClock(), bot_function("bot:reply", BOT_FOLDER), 500) as desk:
         yield desk
 
 

@@ -50,7 +50,7 @@ def desk() -> Iterator[Running]:
 @pytest.fixture
 def living() -> Iterator[Running]:
     """A server on the real clock, with a short debounce: for `--wait`."""
-    with running(Settings(timing=replace(Timing(), debounce_ms=500)), SystemClock()) as desk:
+    with running(Settings.from_environment({"DEBOUNCE_MS": "500"}), SystemClock()) as desk:
         yield desk
 
 

@@ -3,6 +3,7 @@
 import threading
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rejoinder.ingest import Ingest
@@ -13,6 +14,7 @@ from rejoinder.local.view import message_view, row_view
 from rejoinder.ports import Bot, Channel, Channels, Clock, Observer, Outside, Permanent, Store, WakeUps
 from rejoinder.protocol.conversation import Message, with_content
 from rejoinder.protocol.outcomes import Answered, Done
+from rejoinder.protocol.timing import Timing
 from rejoinder.protocol.wakeups import ForMessage, WakeUp
 from rejoinder.run import run
 from rejoinder.settings import Settings
@@ -55,7 +57,7 @@ class Deployment:
         store: the table, one call at a time.
         bot: slowed and crashed at will.
         ingest: the use case of a webhook; called on the thread that serves it.
-        timing: the settings of the protocol.
+        per_account: the settings of the protocol, and what of them an account has of its own.
         feed: what happens.
     """
 
@@ -69,7 +71,7 @@ class Deployment:
         say: Callable[[str], None],
         latency_ms: int,
     ) -> None:
-        self.timing = settings.timing
+        self.per_account = settings.per_account
         self.clock = clock
         self.feed = feed
         self._say = say
@@ -87,7 +89,16 @@ class Deployment:
             latency_ms,
         )
         wake_ups: WakeUps = OneAtATime(self._armed, self._mutex, self._promised)
-        self.ingest = Ingest(self.store, wake_ups, channels, clock, observer, self.timing, settings.policy)
+        self.ingest = Ingest(
+            self.store,
+            wake_ups,
+            channels,
+            clock,
+            observer,
+            settings.timing,
+            settings.policy,
+            lambda ingest, name: replace(ingest, timing=self.timing_of(name), store=self._timed(name)),
+        )
         self._outside = Outside(
             self.store,
             wake_ups,
@@ -96,13 +107,28 @@ class Deployment:
             clock,
             SystemIds(),
             observer,
-            self.timing,
+            settings.timing,
             settings.policy,
             FeedNotifier(feed),
         )
         self._waking = Waking(
-            lambda _: self._outside, observer, clock, self._unreadable, settings.generation_ms, settings.send_budget_ms
+            lambda name: replace(self._outside, timing=self.timing_of(name), store=self._timed(name)),
+            observer,
+            clock,
+            self._unreadable,
+            settings.generation_ms,
+            settings.send_budget_ms,
         )
+
+    def timing_of(self, conversation_id: str) -> Timing:
+        """The settings of the protocol as a conversation's account has them."""
+        return self.per_account.timing_of(conversation_id)
+
+    def _timed(self, conversation_id: str) -> Store:
+        """The one table, with the settings of a conversation's account."""
+        table = replace(self._table, timing=self.timing_of(conversation_id))
+        timed: Store = OneAtATime(table, self._mutex, self._asked)
+        return timed
 
     def start(self) -> None:
         """Begin to bring wake-ups."""
@@ -150,7 +176,7 @@ class Deployment:
         """Handle one wake-up as the generator Lambda does."""
         self.feed.publish("wake_up", wake_up.conversation_id, what="came", **wake_up_view(wake_up))
         try:
-            self._waking(encode(wake_up), self.timing.generate_timeout_ms)
+            self._waking(encode(wake_up), self.per_account.timing.generate_timeout_ms)
         except Crashed:
             self.feed.publish("bot", wake_up.conversation_id, what="crashed")
             self._say(f"crashed        {wake_up.conversation_id} (asked for; the lease runs out by itself)")
@@ -166,7 +192,7 @@ class Deployment:
                 outside.wake_ups,
                 self.clock,
                 outside.observer,
-                lambda _: self.timing,
+                self.timing_of,
                 now_ms + SWEEP_EACH_MS,
             )
         )
@@ -183,7 +209,7 @@ class Deployment:
             "transition": method,
             "answer": type(answer).__name__,
             "repeated": isinstance(answer, Done) and answer.repeated,
-            "row": row_view(answer.row, self.timing, self.clock.now_ms(), texts=True),
+            "row": row_view(answer.row, self.timing_of(args[0]), self.clock.now_ms(), texts=True),
         }
         if method == "record":
             fields["message"] = message_view(self._whole(args[0], args[1]), texts=True)

@@ -20,12 +20,13 @@ from rejoinder.local.deployment import Deployment, TheseAccounts
 from rejoinder.local.devserver import LOOPBACK_NAMES
 from rejoinder.local.feed import Feed
 from rejoinder.local.flags import WITHOUT_QUEUE, add_timing_flags, settings_of
-from rejoinder.local.playground import MAX_PAUSE_MS, Playground
+from rejoinder.local.playground import MAX_PAUSE_MS, Playground, webhook_accounts
 from rejoinder.local.send import PLAYGROUND_SECRET, resolved
 from rejoinder.local.server import Server
 from rejoinder.local.telegram_polling import TelegramPolling
 from rejoinder.local.terminal import OK, USAGE, CommandFailed, say
 from rejoinder.newer import Look
+from rejoinder.per_account import PerAccount
 from rejoinder.ports import Channel, Clock, Fault, Permanent, Turn
 from rejoinder.settings import Settings
 from rejoinder.system import SystemClock, SystemIds
@@ -38,13 +39,15 @@ BOT_FOLDER = Path(__file__).parents[3] / "bot"
 
 ABOUT = """Webhooks, conversations, wake-ups and replies are the deployed ones, but for the services under them: the
 table and the wake-ups are in memory, and a thread stands for each invocation. Nothing is kept when it ends.
-Replies are delivered, signed, to the playground itself. Your bot is loaded again whenever its file changes."""
+Replies are delivered, signed, to the playground itself. Your bot is loaded again whenever its file changes.
+Each webhook account that --per-account names is served beside `default`, with the same secret."""
 
 EXAMPLES = """examples:
   rejoinder dev
   rejoinder dev --debounce-ms 500 --latency-ms 4000 --lease-ms 6000
   TELEGRAM_TOKEN=123456:ABC-def rejoinder dev --telegram env:TELEGRAM_TOKEN
-  rejoinder dev --bot my_module:answer --bot-path ~/my-bot --port 0"""
+  rejoinder dev --bot my_module:answer --bot-path ~/my-bot --port 0
+  rejoinder dev --per-account '{"webhook:sales": {"bot": "bot:sales", "debounce_ms": 5000}}'"""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -60,6 +63,11 @@ def configure(parser: ArgumentParser) -> None:
         metavar="REF",
         help="chat with a Telegram bot too, by long polling: its token, as env:NAME, or the account's JSON",
     )
+    parser.add_argument(
+        "--per-account",
+        metavar="JSON",
+        help="accounts with a bot and a pace of their own, as the parameter PerAccount has them (default $PER_ACCOUNT)",
+    )
     parser.add_argument("--fallback-reply", metavar="TEXT", help="said when every attempt at a reply has failed")
     parser.add_argument("--quiet", action="store_true", help="do not write what happens to the terminal")
     add_timing_flags(parser, WITHOUT_QUEUE)
@@ -67,7 +75,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Serve until Ctrl-C or SIGTERM."""
-    settings = settings_of(args, bot=args.bot, fallback_reply=args.fallback_reply)
+    settings = settings_of(args, bot=args.bot, fallback_reply=args.fallback_reply, per_account=args.per_account)
     if args.secret_ref is None and args.host not in LOOPBACK_NAMES:
         raise CommandFailed(f"--host {args.host} is reached by others: choose a secret with --secret-ref", USAGE)
     if not 0 <= args.latency_ms <= MAX_PAUSE_MS:
@@ -76,7 +84,7 @@ def run(args: Namespace) -> int:
     polling = polled(args.telegram)
     server = served(
         settings,
-        bot_function(settings.bot, args.bot_path.expanduser()),
+        bot_of_each(settings.per_account, args.bot_path.expanduser()),
         listening(args.host, args.port),
         secret,
         args.latency_ms,
@@ -85,7 +93,8 @@ def run(args: Namespace) -> int:
     )
     if polling is not None:
         threading.Thread(target=polling.run, args=(server.playground.deliver,), name="telegram", daemon=True).start()
-    print(f"Rejoinder answers on {server.url} (bot {settings.bot}); Ctrl-C ends it", flush=True)
+    bots = ", ".join(sorted(settings.per_account.bots))
+    print(f"Rejoinder answers on {server.url} (bot {bots}); Ctrl-C ends it", flush=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         server.serve_forever(poll_interval=0.2)
@@ -135,14 +144,17 @@ def served(
         settings: checked.
         function: the bot.
         server: whose `serve_forever` the caller runs.
-        secret: of the account `webhook/default`, both ways.
+        secret: of every `webhook` account, both ways.
         latency_ms: the bot's pause.
         write: told what happens, a line each.
         clock: time; the real one where None.
         more: further accounts, by `<channel>/<account>`.
     """
     clock = clock or SystemClock()
-    channel = WebhookChannel("default", secret, f"{server.url}/replies", clock)
+    webhooks = {
+        f"webhook/{label}": WebhookChannel(label, secret, f"{server.url}/replies", clock)
+        for label in webhook_accounts(settings.per_account)
+    }
     deployment = Deployment(
         settings,
         lambda store, observer: FunctionBot(
@@ -152,14 +164,14 @@ def served(
             once=Effects(store, clock, SystemIds(), observer, settings.timing).once_in,
             watched=Look(store, clock, settings.policy.on_newer, settings.timing.absorb_ms).at,
         ),
-        TheseAccounts({"webhook/default": channel, **more}),
+        TheseAccounts({**webhooks, **more}),
         clock,
         Feed(clock.now_ms),
         write,
         latency_ms,
     )
     server.deployment = deployment
-    server.playground = Playground(deployment, channel, secret, settings.bot)
+    server.playground = Playground(deployment, webhooks["webhook/default"], secret, settings.bot)
     deployment.start()
     return server
 
@@ -182,6 +194,16 @@ def listening(host: str, port: int) -> Server:
         raise CommandFailed(f"cannot listen on {host}:{port}: {error.strerror}") from None
 
 
+def bot_of_each(per_account: PerAccount, folder: Path) -> BotFunction:
+    """Find every bot, and let each answer the turns of its own accounts.
+
+    Raises:
+        CommandFailed: one is not there.
+    """
+    functions = {spec: bot_function(spec, folder) for spec in per_account.bots}
+    return lambda turn: functions[per_account.bot_of(turn.conversation_id)](turn)
+
+
 def bot_function(spec: str, folder: Path) -> BotFunction:
     """Find the bot, and load it again before a turn where its file has changed since.
 
@@ -193,7 +215,9 @@ def bot_function(spec: str, folder: Path) -> BotFunction:
     try:
         load(spec, folder)
     except Permanent as fault:
-        raise CommandFailed(f"{fault} (looked for in {folder}); choose by --bot and --bot-path", USAGE) from None
+        raise CommandFailed(
+            f"{fault} (looked for in {folder}); choose by --bot, --per-account and --bot-path", USAGE
+        ) from None
     module = sys.modules[spec.partition(":")[0]]
     path = module.__file__
     loaded = [os.stat(path).st_mtime_ns if path else 0]

@@ -6,7 +6,7 @@ from typing import Any
 
 from rejoinder.handover import Handover
 from rejoinder.local import devserver
-from rejoinder.local.send import PATH, secret_of, send
+from rejoinder.local.send import secret_of, send
 from rejoinder.local.terminal import USAGE, CommandFailed
 from rejoinder.observe.memory import MemoryObserver
 from rejoinder.protocol.identity import ConversationId
@@ -36,8 +36,7 @@ def ask_webhook(args: Namespace, conversation_id: str, body: dict[str, Any]) -> 
     conversation = ConversationId.parse(conversation_id)
     if conversation.channel != "webhook":
         raise CommandFailed(f"`rejoinder dev` has webhook conversations; for {conversation_id} say --stack", USAGE)
-    said = send(
-        args.url.rstrip("/") + PATH, body | {"id": body["type"], "conversation_id": conversation.chat}, secret_of(args)
-    )
+    url = f"{args.url.rstrip('/')}/webhooks/webhook/{conversation.account}"
+    said = send(url, body | {"id": body["type"], "conversation_id": conversation.chat}, secret_of(args))
     if said["status"] != 200:
         raise CommandFailed(f"{args.url} answers {said['status'] or 'nothing'}: {said['answer']}")

@@ -9,6 +9,7 @@ from typing import Any
 
 from rejoinder.channels.webhook import signature_headers
 from rejoinder.local.deployment import Deployment
+from rejoinder.per_account import PerAccount
 from rejoinder.ports import Channel, Malformed, Request, Response
 from rejoinder.protocol.identity import ConversationId
 from rejoinder.run import run
@@ -40,9 +41,10 @@ class Playground:
     def settings(self) -> dict[str, Any]:
         """Describe what the page shows around the conversation."""
         return {
-            "timing": asdict(self._deployment.timing),
+            "timing": asdict(self._deployment.per_account.timing),
             "latency_ms": self._deployment.bot.latency_ms,
             "bot": self.bot_name,
+            "accounts": webhook_accounts(self._deployment.per_account),
             "now_ms": self._deployment.clock.now_ms(),
             "newest": self._deployment.feed.newest,
         }
@@ -86,12 +88,13 @@ class Playground:
             raise ValueError("expected a JSON object")
         match action:
             case "messages":
-                return self._write(asked.get("messages"))
+                return self._write(account(asked), asked.get("messages"))
             case "pause":
                 until_ms = self._deployment.clock.now_ms() + PAUSED_MS
-                return self._signed({"type": "pause", "conversation_id": chat(asked), "until": until_ms})
+                pause = {"type": "pause", "conversation_id": chat(asked), "until": until_ms}
+                return self._signed(account(asked), pause)
             case "resume":
-                return self._signed({"type": "resume", "conversation_id": chat(asked)})
+                return self._signed(account(asked), {"type": "resume", "conversation_id": chat(asked)})
             case "crash":
                 return {"crashed": self._deployment.bot.crash()}
             case "latency":
@@ -100,27 +103,34 @@ class Playground:
                 return {"latency_ms": self._deployment.bot.latency_ms}
         raise LookupError(action)
 
-    def _write(self, messages: Any) -> dict[str, Any]:
+    def _write(self, via: str, messages: Any) -> dict[str, Any]:
         """Send a burst, each message by a webhook of its own, side by side as a provider does."""
         if not isinstance(messages, list) or not 0 < len(messages) <= MAX_BURST:
             raise ValueError(f"messages: expected a list of 1 to {MAX_BURST}")
         bodies = [webhook_body(message) for message in messages]
         for message, body in zip(messages, bodies, strict=True):
             pause_s = bounded(message, "after_ms", MAX_PAUSE_MS) / 1_000
-            timer = threading.Timer(pause_s, self._send, args=(body,))
+            timer = threading.Timer(pause_s, self._send, args=(via, body))
             timer.daemon = True
             timer.start()
         return {"ids": [body["id"] for body in bodies]}
 
-    def _send(self, message: dict[str, Any]) -> None:
-        self._signed({"sent_at": self._deployment.clock.now_ms()} | message)
+    def _send(self, via: str, message: dict[str, Any]) -> None:
+        self._signed(via, {"sent_at": self._deployment.clock.now_ms()} | message)
 
-    def _signed(self, content: dict[str, Any]) -> dict[str, Any]:
-        """Send one signed webhook; answers with its status."""
+    def _signed(self, via: str, content: dict[str, Any]) -> dict[str, Any]:
+        """Send one signed webhook to an account; answers with its status."""
         body = json.dumps(content).encode()
         proof = signature_headers(self._secret, body, self._deployment.clock.now_ms())
         headers = {"content-type": "application/json", **proof}
-        return {"status": self.deliver("webhook", Request("POST", "/webhooks/webhook/default", headers, body)).status}
+        request = Request("POST", f"/webhooks/webhook/{via}", headers, body, via=via)
+        return {"status": self.deliver("webhook", request).status}
+
+
+def webhook_accounts(per_account: PerAccount) -> list[str]:
+    """The `webhook` accounts that are served: `default`, and whichever has something of its own."""
+    named = [name.partition(":")[2] for name in per_account.own if name.startswith("webhook:")]
+    return sorted({"default", *named})
 
 
 def webhook_body(message: Any) -> dict[str, Any]:
@@ -142,6 +152,18 @@ def webhook_body(message: Any) -> dict[str, Any]:
         "user_name": str(message.get("name") or message["user"]),
         "text": message["text"],
     }
+
+
+def account(asked: Mapping[str, Any]) -> str:
+    """Read which `webhook` account a button is for: `default`, where it says nothing.
+
+    Raises:
+        ValueError: it is no text.
+    """
+    name = asked.get("account", "default")
+    if not isinstance(name, str):
+        raise ValueError("account is no text")
+    return name
 
 
 def chat(asked: Mapping[str, Any]) -> str:

@@ -165,7 +165,7 @@ class Handler(BaseHTTPRequestHandler):
             conversation_view(
                 deployment.store,
                 conversation_id,
-                deployment.timing,
+                deployment.timing_of(conversation_id),
                 deployment.clock.now_ms(),
                 turns=int(turns),
                 texts=query.get("texts") == "1",
