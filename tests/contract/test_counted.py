@@ -37,6 +37,7 @@ class Counted:
     Attributes:
         requests: by operation and the item's sort key (a turn's without its number).
         failed: how many conditions failed.
+        listed: how many items the queries brought.
     """
 
     ingest: Ingest
@@ -47,6 +48,7 @@ class Counted:
     channel: LinesChannel
     requests: Counter[str] = field(default_factory=Counter)
     failed: int = 0
+    listed: int = 0
 
     def on_request(self, params: dict[str, Any], model: Any, **_: Any) -> None:
         body = params["body"].decode()
@@ -55,6 +57,7 @@ class Counted:
 
     def on_answer(self, parsed: dict[str, Any], **_: Any) -> None:
         self.failed += parsed.get("Error", {}).get("Code") == "ConditionalCheckFailedException"
+        self.listed += parsed.get("Count", 0)
 
     def take(self) -> tuple[dict[str, int], int]:
         taken = dict(self.requests), self.failed
@@ -161,3 +164,13 @@ def test_a_stale_wake_up_costs_one_failed_condition_and_nothing_else(counted: Co
     counted.wake(later_ms=0 if state == "too early" else TIMING.debounce_ms)
     assert counted.take() == ({"UpdateItem ROW": 1}, 1)
     assert len(counted.channel.texts) == (state == "answered")
+
+
+def test_a_great_backlog_is_read_no_further_than_it_is_listed(counted: Counted) -> None:
+    """Of each of the eight shards at most one page, which is never longer than the list."""
+    bodies = "\n".join(f"chat{number}|m1|ana|hi" for number in range(60))
+    run(counted.ingest("lines", Request("POST", "/", {"x-proof": "yes"}, bodies.encode())))
+    counted.take()
+    assert len(run(counted.outside.store.owed(counted.clock.ms + 1, 2))) == 2
+    assert counted.take() == ({"Query": 8}, 0)
+    assert counted.listed <= 8 * 2

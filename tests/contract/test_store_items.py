@@ -264,16 +264,25 @@ def test_owed_lists_the_oldest_first(store: Store) -> None:
     names = [f"webhook:shop:c{index}" for index in range(20)]
     for index, name in enumerate(reversed(names)):
         run(store.record(name, ONE, NOW + index))
-    assert run(store.owed(NOW + 20)) == names[::-1]
-    assert run(store.owed(NOW + 2)) == names[:-3:-1], "before, and not at, the given time"
-    assert run(store.owed(NOW)) == []
+    assert run(store.owed(NOW + 20, 99)) == names[::-1]
+    assert run(store.owed(NOW + 2, 99)) == names[:-3:-1], "before, and not at, the given time"
+    assert run(store.owed(NOW, 99)) == []
+
+
+@pytest.mark.parametrize("limit", [1, 3, 8, 19, 20])
+def test_owed_lists_the_oldest_of_all_shards_up_to_its_limit(store: Store, limit: int) -> None:
+    """Each request to a shard brings no more than the limit, so that several are merged, some over several pages."""
+    names = [f"webhook:shop:c{index}" for index in range(20)]
+    for index, name in enumerate(reversed(names)):
+        run(store.record(name, ONE, NOW + index))
+    assert run(store.owed(NOW + 20, limit)) == names[::-1][:limit]
 
 
 def test_owed_ends_with_the_turn(store: Store, given: Given) -> None:
     given.committed(ONE)
-    assert run(store.owed(NOW + 1)) == [ANA], "a committed reply is owed until it is delivered"
+    assert run(store.owed(NOW + 1, 9)) == [ANA], "a committed reply is owed until it is delivered"
     run(store.finish(ANA, LEASE))
-    assert run(store.owed(NOW + 10**9)) == []
+    assert run(store.owed(NOW + 10**9, 9)) == []
 
 
 def test_forget_deletes_everything_of_the_conversation(store: Store, given: Given) -> None:
@@ -290,5 +299,5 @@ def test_forget_deletes_everything_of_the_conversation(store: Store, given: Give
     assert run(store.read(ANA)) == Row()
     assert run(store.texts(ANA, ["k0", "k29"], NOW)) == {}
     assert (run(store.state(ANA, NOW)), run(store.history(ANA, 9, NOW)), run(store.held(ANA, NOW))) == (None, (), ())
-    assert run(store.owed(NOW + 10**9)) == []
+    assert run(store.owed(NOW + 10**9, 9)) == []
     assert run(store.state("webhook:shop:bob", NOW)) == "{}"

@@ -14,6 +14,9 @@ from rejoinder.protocol.wakeups import next_look_ms
 GRACE_MS = 60_000
 """What is overdue by less is left to its own wake-ups: a schedule may be a minute late."""
 
+MOST = 5_000
+"""Conversations that one sweep looks at, the oldest: a read and a wake-up take about 10 ms, and it has a minute."""
+
 
 @dataclass(frozen=True, slots=True)
 class Swept:
@@ -38,7 +41,7 @@ async def sweep(
     timing_of: Callable[[str], Timing],
     stop_at_ms: int,
 ) -> Swept:
-    """Arm a wake-up for everything overdue. Reads the index, then each row that it names.
+    """Arm a wake-up for what is overdue, the oldest first. Reads the index, then each row that it names.
 
     Args:
         store: the table.
@@ -46,16 +49,18 @@ async def sweep(
         clock: time.
         observer: where the oldest age is reported.
         timing_of: the settings of a conversation.
-        stop_at_ms: when the function's time is over; the rest waits for the next sweep, oldest first.
+        stop_at_ms: when the function's time is over. What is left then, or beyond `MOST`, is told as `sweep_cut_short`,
+            and has its own wake-ups still.
 
     Raises:
         Transient: the store cannot be asked at all.
     """
     now_ms = clock.now_ms()
     owing = armed = oldest_ms = 0
-    for conversation_id in await store.owed(now_ms - GRACE_MS):
-        if clock.now_ms() >= stop_at_ms:
-            observer.happened("sweep_cut_short", owing=owing, armed=armed)
+    for looked, conversation_id in enumerate(await store.owed(now_ms - GRACE_MS, MOST + 1)):
+        if looked == MOST or clock.now_ms() >= stop_at_ms:
+            reason = f"more than {MOST} are overdue" if looked == MOST else "out of time"
+            observer.happened("sweep_cut_short", looked=looked, owing=owing, armed=armed, reason=reason)
             break
         row = await store.read(conversation_id)
         if not row.owes or row.owed_since_ms is None or row.paused_at(now_ms):

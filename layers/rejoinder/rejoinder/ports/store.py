@@ -157,8 +157,11 @@ class Store(Protocol):
     async def open_effects(self, conversation_id: str, now_ms: int) -> tuple[Effect, ...]:
         """Read the effects that were begun and not ended, the oldest first."""
 
-    async def owed(self, before_ms: int) -> Sequence[str]:
-        """List the conversations that have owed something since before the given time, from the index `owed`."""
+    async def owed(self, before_ms: int, limit: int) -> Sequence[str]:
+        """List the conversations that have owed something since before the given time, from the index `owed`.
+
+        The oldest first, and of more than `limit` only those; what it reads is bounded by that, too.
+        """
 
     async def forget(self, conversation_id: str) -> int:
         """Delete every item of the conversation; answers how many there were."""

@@ -315,14 +315,14 @@ class MemoryStore:
         keys = sorted(key for key in self.items if key[0] == conversation_id and key[1].startswith(prefix))
         return [self.items[key] for key in keys]
 
-    async def owed(self, before_ms: int) -> Sequence[str]:
-        """List the conversations that have owed something since before the given time."""
+    async def owed(self, before_ms: int, limit: int) -> Sequence[str]:
+        """List the conversations that have owed something since before the given time, the oldest."""
         owed = [
             (row.owed_since_ms, conversation_id)
             for conversation_id, row in self.rows.items()
             if row.owed_since_ms is not None and row.owed_since_ms < before_ms
         ]
-        return [conversation_id for _, conversation_id in sorted(owed)]
+        return [conversation_id for _, conversation_id in sorted(owed)[:limit]]
 
     async def forget(self, conversation_id: str) -> int:
         """Delete every item of the conversation."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from heapq import merge
+from itertools import islice
 
 from pynamodb.expressions.condition import Condition
 
@@ -37,6 +39,9 @@ from rejoinder.stores.dynamodb.schema import (
 
 CLOCKS_APART_MS = 60_000
 """Turns are ordered by their watermark; their times, from several clocks, are in that order but for this."""
+
+OWED_PAGE = 500
+"""Keys of one request to a shard of the index: of each shard at most one page is read beyond what is listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,15 +179,18 @@ class DynamoDBStore(EffectItems):
             for held in waiting
         )
 
-    async def owed(self, before_ms: int) -> Sequence[str]:
-        """List the conversations that have owed something since before the given time, the oldest first."""
+    async def owed(self, before_ms: int, limit: int) -> Sequence[str]:
+        """List the conversations that have owed something since before the given time, the oldest.
+
+        Each shard of the index is in order already: they are merged as their pages are read, and no further.
+        """
         earlier: Condition = RowItem.owed_since_ms < before_ms
-        found = [
-            (int(item["owed_since_ms"]["N"]), item["conversation_id"]["S"])
+        shards = (
+            self.table.query(str(shard), earlier, index=OWED_INDEX, page=min(limit, OWED_PAGE))
             for shard in range(OWED_SHARDS)
-            for item in self.table.query(str(shard), earlier, index=OWED_INDEX)
-        ]
-        return [conversation_id for _, conversation_id in sorted(found)]
+        )
+        oldest_first = merge(*shards, key=lambda item: int(item["owed_since_ms"]["N"]))
+        return [item["conversation_id"]["S"] for item in islice(oldest_first, limit)]
 
     async def forget(self, conversation_id: str) -> int:
         """Delete every item of the conversation."""
