@@ -26,6 +26,7 @@ from rejoinder.protocol.conversation import Consent, Message, Row
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.timing import Timing
 from rejoinder.protocol.wakeups import WakeUp
+from rejoinder.protocol.invariants import broken
 from rejoinder.run import run
 from rejoinder.stores.memory import MemoryStore
 from rejoinder.wakeups.memory import MemoryWakeUps
@@ -232,3 +233,9 @@ class World:
 def message(name: str, at_ms: int = START_MS, text: str | None = None) -> Message:
     """A short message whose id, author and text follow from its name."""
     return Message(message_id(name), name, "ana", at_ms, at_ms, text=name if text is None else text)
+
+
+def at_rest(world: World) -> bool:
+    """Nothing is owed, nothing is held, no wake-up is left, and no invariant is broken."""
+    row = world.row
+    return not row.owes and row.lease_owner is None and not world.wake_ups.armed and broken(row) == []
