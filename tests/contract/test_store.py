@@ -10,6 +10,7 @@ import pytest
 from rejoinder.ports import Store
 from rejoinder.protocol.conversation import (
     Attachment,
+    Consent,
     Lease,
     Message,
     Row,
@@ -19,14 +20,17 @@ from rejoinder.protocol.outcomes import (
     Claimed,
     Duplicate,
     Full,
+    Handled,
     NotDue,
     Overflowed,
+    Overruled,
     Recorded,
     Renewed,
     Room,
     Settled,
     Unamended,
     Undelivered,
+    Unsettled,
 )
 from rejoinder.protocol.outcomes import Held as HeldByAnother
 from rejoinder.run import run
@@ -89,13 +93,45 @@ def test_a_full_row_refuses_and_says_so_after_duplicate(store: Store, given: Giv
 
 
 def test_overflow_counts_only_while_there_is_no_room(store: Store, given: Given) -> None:
-    assert run(store.overflow(ANA)) == Room(Row())
-    assert run(store.overflow(ANA)) == Room(Row()), "asking does not make a row"
+    assert run(store.overflow(ANA, FOUR)) == Room(Row())
+    assert run(store.overflow(ANA, FOUR)) == Room(Row()), "asking does not make a row"
     two = given.recorded(ONE, TWO)
-    assert run(store.overflow(ANA)) == Room(two)
+    assert run(store.overflow(ANA, FOUR)) == Room(two)
     full = given.recorded(THREE)
-    assert run(store.overflow(ANA)) == Overflowed(replace(full, overflowed=1))
-    assert run(store.overflow(ANA)) == Overflowed(replace(full, overflowed=2))
+    assert run(store.overflow(ANA, FOUR)) == Overflowed(replace(full, overflowed=1))
+    assert run(store.overflow(ANA, FOUR)) == Overflowed(replace(full, overflowed=2))
+
+
+STOP = replace(FOUR, consent="withdrawn", arrived_at_ms=NOW + 400)
+START = replace(FOUR, consent="given", arrived_at_ms=NOW + 500)
+
+
+def test_a_refused_stop_counts_in_the_same_write(store: Store, given: Given) -> None:
+    """Nothing is sent after a STOP, and a full row is no exception."""
+    full = given.recorded(ONE, TWO, THREE)
+    stopped = replace(full, overflowed=1, opted_out_at_ms=NOW + 400)
+    assert run(store.overflow(ANA, STOP)) == Overflowed(stopped)
+    assert run(store.read(ANA)) == stopped
+
+
+@pytest.mark.parametrize("consent", ["given", "implied"])
+def test_a_refused_start_counts_too(store: Store, given: Given, consent: Consent) -> None:
+    given.recorded(ONE, TWO, THREE)
+    stopped = run(store.overflow(ANA, STOP)).row
+    started = replace(stopped, overflowed=2, opted_out_at_ms=None)
+    assert run(store.overflow(ANA, replace(START, consent=consent))) == Overflowed(started)
+    assert run(store.read(ANA)) == started
+
+
+@pytest.mark.parametrize("early_ms", [0, 300])
+def test_a_refused_start_undoes_no_stop_that_came_since(store: Store, given: Given, early_ms: int) -> None:
+    """It is known by no id, so that a late repeat of it must not count. Without its word it is counted."""
+    given.recorded(ONE, TWO, THREE)
+    stopped = run(store.overflow(ANA, STOP)).row
+    old = replace(START, arrived_at_ms=STOP.arrived_at_ms - early_ms)
+    assert run(store.overflow(ANA, old)) == Overruled(stopped)
+    assert run(store.read(ANA)) == stopped
+    assert run(store.overflow(ANA, replace(old, consent=""))) == Overflowed(replace(stopped, overflowed=2))
 
 
 # --- amend ------------------------------------------------------------------------------------------------------------
@@ -114,14 +150,14 @@ EDITED = replace(TWO, text=EDIT.text, attachments=EDIT.attachments, edited_at_ms
 
 
 def test_an_edit_replaces_what_is_said_and_nothing_else(store: Store, given: Given) -> None:
-    """Repeated, it changes nothing more."""
+    """But for the count of edits. Repeated, it says the same."""
     row = given.recorded(ONE, TWO, THREE)
-    for _ in range(2):
-        assert run(store.amend(ANA, 1, EDIT)) == Amended(replace(row, pending=(ONE, EDITED, THREE)))
+    for amended in (1, 2):
+        assert run(store.amend(ANA, 1, EDIT)) == Amended(replace(row, pending=(ONE, EDITED, THREE), amended=amended))
     later = replace(EDIT, text="", attachments=(), stored=True, edited_at_ms=NOW + 901)
     stored = replace(TWO, text="", stored=True, edited_at_ms=NOW + 901)
-    assert run(store.amend(ANA, 1, later)) == Amended(replace(row, pending=(ONE, stored, THREE)))
-    assert run(store.read(ANA)) == replace(row, pending=(ONE, stored, THREE))
+    assert run(store.amend(ANA, 1, later)) == Amended(replace(row, pending=(ONE, stored, THREE), amended=3))
+    assert run(store.read(ANA)) == replace(row, pending=(ONE, stored, THREE), amended=3)
 
 
 def test_an_edit_elsewhere_than_its_message_changes_nothing(store: Store, given: Given) -> None:
@@ -143,7 +179,21 @@ def test_no_edit_replaces_what_a_holder_has_read(store: Store, given: Given) -> 
     row = given.claimed(ONE, TWO)
     assert run(store.amend(ANA, 1, EDIT)) == Unamended(row)
     released = run(store.release_failed(ANA, LEASE, DUE + 9_000)).row
-    assert run(store.amend(ANA, 1, EDIT)) == Amended(replace(released, pending=(ONE, EDITED)))
+    assert run(store.amend(ANA, 1, EDIT)) == Amended(replace(released, pending=(ONE, EDITED), amended=1))
+
+
+def test_a_person_settles_no_words_that_were_edited_since_they_were_read(store: Store, given: Given) -> None:
+    """Or the history would keep the words before, and the edit, which was taken, would be nowhere."""
+    given.recorded(ONE, TWO)
+    read = run(store.pause(ANA, NOW + 60_000, NOW)).row
+    edited = run(store.amend(ANA, 1, EDIT)).row
+    by_hand = replace(outbox(read.pending), parts=(), handled=True)
+    assert run(store.settle(ANA, read, by_hand, NOW)) == Unsettled(edited)
+    assert run(store.read(ANA)) == edited
+    settled = run(store.settle(ANA, edited, replace(by_hand, messages=edited.pending), NOW))
+    assert isinstance(settled, Handled)
+    assert settled.row.outbox is not None
+    assert settled.row.outbox.messages == (ONE, EDITED)
 
 
 # --- claim, resume, renew ---------------------------------------------------------------------------------------------

@@ -111,9 +111,9 @@ def test_commit_ends_the_count_of_outdated_attempts(store: Store, given: Given) 
 
 def test_commit_forgets_only_the_refused_messages_that_its_turn_told(store: Store, given: Given) -> None:
     given.recorded(ONE, TWO, THREE)
-    run(store.overflow(ANA))
+    run(store.overflow(ANA, FOUR))
     claimed = given.claimed()
-    run(store.overflow(ANA))
+    run(store.overflow(ANA, FOUR))
     committed = run(store.commit(ANA, LEASE, claimed, outbox(claimed.pending), DUE + 2_000))
     assert (claimed.overflowed, committed.row.overflowed) == (1, 1)
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -14,7 +15,7 @@ from rejoinder.protocol.conversation import Attachment, Lease, Message, Outbox, 
 from rejoinder.protocol.effects import Effect
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.timing import Timing
-from rejoinder.stores.dynamodb import effects, expressions
+from rejoinder.stores.dynamodb import effects, expressions, pausing
 from rejoinder.stores.dynamodb.expressions import Write
 from rejoinder.stores.dynamodb.schema import MessageMap, OutboxMap, RowItem, WholeNumber
 from rejoinder.stores.dynamodb.table import Table, connect
@@ -29,7 +30,7 @@ REPLY = Outbox("reply", ("part",), FULL, state="{}", token=7, refused_token=3, h
 WRITES = [
     expressions.record("webhook:shop:ana", FULL[0], 1, TIMING),
     expressions.amend(99, Message(FULL[99].id, "m99", "ana", 1, 2, text="", edited_at_ms=3)),
-    expressions.overflow(TIMING),
+    expressions.overflow(replace(FULL[0], consent="given"), TIMING),
     expressions.claim("ida", 1, TIMING),
     expressions.resume("ida", 1, TIMING),
     expressions.renew(LEASE, 1, TIMING),
@@ -45,9 +46,9 @@ WRITES = [
     effects.end_effect("x", "1" * 65_536, 1, TIMING),
     effects.withdraw_effect("x", Effect("n", "y", 1)),
     expressions.promise(LEASE),
-    expressions.pause(2, 1, TIMING),
-    expressions.unpause(),
-    expressions.settle(CLAIMED, REPLY, 1, TIMING),
+    pausing.pause(2, 1, TIMING),
+    pausing.unpause(),
+    pausing.settle(CLAIMED, REPLY, 1, TIMING),
 ]
 """Every transition, with as much to write as its bounds allow."""
 
@@ -91,7 +92,7 @@ def empty_sets(value: Any) -> Iterator[Any]:
 def test_every_transition_is_checked() -> None:
     functions = {
         name
-        for module in (expressions, effects)
+        for module in (expressions, effects, pausing)
         for name, each in vars(module).items()
         if getattr(each, "__annotations__", {}).get("return") is Write
     }

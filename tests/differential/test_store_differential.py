@@ -49,7 +49,7 @@ WEIGHTED: list[tuple[int, str, list[st.SearchStrategy[Any]]]] = [
     (1, "time_passes", [st.sampled_from([1, 99, TIMING.debounce_ms, TIMING.lease_ms - 1, -1, -250, -3_000])]),
     (5, "record", [st.sampled_from(NAMES), TEXTS, CONSENTS]),
     (2, "amend", [st.integers(0, 2), LIKELY, TEXTS, st.sampled_from([0, 1, 5])]),
-    (1, "overflow", []),
+    (1, "overflow", [CONSENTS, st.sampled_from([0, 0, 7, -300])]),
     (5, "take", [BOTH_LOOKS, LIKELY]),
     (1, "take_again", [WHICH, BOTH_LOOKS, LIKELY]),
     (
@@ -172,8 +172,10 @@ class RowSideBySide(SideBySide):
         edit = Message(message_id(name), name, "x", 0, 0, text=text, stored=not text, edited_at_ms=edited_at_ms)
         self.both("amend", index, edit)
 
-    def overflow(self) -> None:
-        self.both("overflow")
+    def overflow(self, consent: Consent, late_ms: int) -> None:
+        """Mostly at once; or as a late repeat."""
+        at_ms = self.now_ms - late_ms
+        self.both("overflow", Message(message_id("x"), "x", "ana", at_ms, at_ms, consent=consent))
 
     def take(self, method: str, patient: bool) -> None:
         """As a wake-up does, at the first instant at which the lease can be had, or too early."""
@@ -206,6 +208,8 @@ class RowSideBySide(SideBySide):
             return
         if stale and self.holdings and self.holdings[0].claimed.pending:
             read = self.holdings[0].claimed
+        elif stale:
+            read = replace(read, amended=read.amended + 1)
         outbox = Outbox(f"by-hand-{next(self.owners)}", (), read.pending, said="I am on it.", handled=True)
         self.both("settle", read, outbox, self.now_ms)
 

@@ -3,11 +3,15 @@
 import json
 from dataclasses import replace
 
+import pytest
+
 from fakes import CONVERSATION, World
-from rejoinder.ports import Edited, Inbound, LateEdits, Request
+from rejoinder.ports import Edited, Inbound, LateEdits, Request, Transient
 from rejoinder.protocol.conversation import INLINE_BYTES, MAX_CONTENT_BYTES, Attachment, Message
 from rejoinder.protocol.timing import Timing
+from rejoinder.protocol.wakeups import WakeUp
 from rejoinder.run import run
+from rejoinder.wakeups.memory import MemoryWakeUps
 
 
 def edit(world: World, provider_id: str, text: str, at_ms: int = 1, *attachments: Attachment) -> dict[str, int]:
@@ -39,7 +43,8 @@ def test_an_edit_within_the_window_is_what_is_answered() -> None:
     before, armed = world.row, list(world.wake_ups.armed)
     world.clock.ms += 500
     assert edit(world, "b", "better") == {"amended": 1}
-    assert world.row == replace(before, pending=(before.pending[0], pending(world)[1], before.pending[2]))
+    standing = (before.pending[0], pending(world)[1], before.pending[2])
+    assert world.row == replace(before, pending=standing, amended=1)
     assert world.wake_ups.armed == armed
     world.settle()
     assert world.channel.texts == ["re: a\nbetter\nc"]
@@ -51,7 +56,7 @@ def test_a_redelivered_edit_changes_nothing_more() -> None:
     assert edit(world, "a", "better", 7) == {"amended": 1}
     before = world.row
     assert edit(world, "a", "better", 7) == {"amended": 1}
-    assert world.row == before
+    assert world.row == replace(before, amended=2)
 
 
 def test_of_two_edits_the_newer_one_stays_however_they_arrive() -> None:
@@ -110,6 +115,54 @@ def test_a_late_edit_may_be_a_message_of_its_own() -> None:
         edit(world, "a", "better", edited_at_ms)
         world.settle()
     assert world.channel.texts == ["re: a", "re: better"]
+
+
+@pytest.mark.parametrize("text", ["better", "better " * INLINE_BYTES])
+def test_an_edit_that_was_answered_is_not_answered_again(text: str) -> None:
+    """It came within the window and was taken; its redelivery comes late, and is no message of its own."""
+    world = answering_late_edits()
+    world.write("a")
+    assert edit(world, "a", text) == {"amended": 1}
+    seen: list[dict[str, int]] = []
+    world.bot.meanwhile = lambda: seen.append(edit(world, "a", text))
+    world.channel.answers = [Transient("busy", retry_after_ms=60_000)]
+    while not world.seen.count("send_delayed"):
+        world.clock.ms += 500
+        for wake_up in world.wake_ups.take_due(world.clock.ms):
+            world.wake(wake_up)
+    seen.append(edit(world, "a", text))
+    world.settle()
+    seen.append(edit(world, "a", text))
+    assert seen == [{"duplicate": 1}] * 3, "while the bot is at work; from the outbox; from the history"
+    assert world.channel.texts == [f"re: {text}"]
+    assert edit(world, "a", "other words") == {"recorded": 1}, "the same second, other words"
+
+
+def test_an_older_edit_is_no_message_of_its_own_once_a_newer_one_was_answered() -> None:
+    world = answering_late_edits()
+    world.write("a")
+    edit(world, "a", "second", 8)
+    world.settle()
+    assert edit(world, "a", "first", 7) == {"duplicate": 1}
+
+
+def test_an_edit_between_a_persons_look_and_their_answer_is_in_the_history() -> None:
+    """Settled is what stands on the row, and not what stood there when it was read."""
+    world = World()
+    world.write("a")
+    until_ms = world.clock.ms + 60_000
+    run(world.ingest.handover.pause(CONVERSATION, until_ms))
+
+    class Interrupted(MemoryWakeUps):
+        async def arm(self, wake_up: WakeUp) -> None:
+            if not self.armed:  # between the read and the settlement
+                assert edit(world, "a", "better") == {"amended": 1}
+            await MemoryWakeUps.arm(self, wake_up)
+
+    people = replace(world.ingest.handover, wake_ups=Interrupted())
+    assert run(people.settle(CONVERSATION, "I am on it."))
+    assert world.row.outbox is not None
+    assert [message.text for message in world.row.outbox.messages] == ["better"]
 
 
 def test_where_late_edits_are_answered_one_within_the_window_still_replaces() -> None:

@@ -1,14 +1,16 @@
 """STOP and START: recorded like any message, never answered, and nothing is sent in between."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from fakes import CONVERSATION, START_MS, LinesChannel, World, message
-from rejoinder.ports import BotFailed, Policy, Replied, Reply, Text, Transient
+from rejoinder.ports import BotFailed, Edited, Inbound, Policy, Replied, Reply, Request, Text, Transient
 from rejoinder.protocol import transitions
 from rejoinder.protocol.conversation import Consent, Row, TurnRecord
 from rejoinder.protocol.timing import Timing
+from rejoinder.run import run
 
 WORDS: dict[str, Consent] = {"STOP": "withdrawn", "START": "given", "YES": "implied"}
 
@@ -135,6 +137,97 @@ def test_no_fallback_is_said_to_who_has_opted_out() -> None:
     world.write("1", "tell me more")
     world.settle()
     assert world.channel.sent == []
+
+
+def flooded(policy: Policy | None = None) -> World:
+    """A conversation with one message pending, and room for no other."""
+    world = opened(Timing(max_pending=1), policy)
+    world.write("1", "tell me more")
+    return world
+
+
+def test_a_stop_in_a_flood_is_refused_and_counts_all_the_same() -> None:
+    world = flooded()
+    assert json.loads(world.write("2", "STOP").body) == {"rejected": 1}
+    assert world.row.opted_out_at_ms == START_MS
+    world.settle()
+    assert world.channel.sent == []
+    assert world.bot.turns == []
+
+
+def test_a_stop_in_a_flood_silences_the_reply_in_the_making() -> None:
+    world = flooded()
+    world.bot.takes_ms = 3_000
+    world.bot.meanwhile = lambda: world.write("2", "STOP")
+    world.settle()
+    assert len(world.bot.turns) == 1
+    assert world.channel.sent == []
+    assert turns(world) == [(["tell me more"], "refused")]
+
+
+def test_a_start_in_a_flood_counts_too() -> None:
+    world = flooded()
+    world.write("2", "STOP")
+    world.clock.ms += 1
+    assert json.loads(world.write("3", "START").body) == {"rejected": 1}
+    world.settle()
+    assert world.channel.texts == ["re: tell me more"]
+    assert world.bot.turns[0].overflowed == 2
+
+
+def test_a_start_in_a_flood_that_a_stop_has_overtaken_is_counted_without_its_word() -> None:
+    world = flooded()
+    world.write("2", "STOP")
+    world.clock.ms -= 1
+    assert json.loads(world.write("3", "START").body) == {"rejected": 1}
+    assert (world.row.opted_out_at_ms, world.row.overflowed) == (START_MS, 2)
+
+
+def test_a_stop_does_not_wait_for_who_is_at_work_in_a_pause() -> None:
+    """Anything else at the bound is told to come again, and some providers bring nothing a second time."""
+    world = flooded()
+    world.clock.ms += 2_000
+    run(world.store.claim(CONVERSATION, "at work", world.clock.ms))
+    run(world.store.pause(CONVERSATION, world.clock.ms + 60_000, world.clock.ms))
+    assert world.write("2", "and more").status == 503
+    assert world.write("3", "STOP").status == 200
+    assert world.row.opted_out_at_ms == world.clock.ms
+
+
+def test_in_a_pause_a_flood_makes_room_for_a_stop() -> None:
+    """A person reads it, as any other message."""
+    world = flooded()
+    run(world.store.pause(CONVERSATION, world.clock.ms + 60_000, world.clock.ms))
+    assert json.loads(world.write("2", "STOP").body) == {"recorded": 1}
+    assert [message.text for message in world.row.pending] == ["STOP"]
+    assert world.row.opted_out_at_ms == START_MS
+
+
+@pytest.mark.parametrize(("text", "recorded"), [("STOP", True), ("hello", False)])
+def test_a_stop_counts_where_nobody_was_addressed_yet(text: str, recorded: bool) -> None:
+    world = opened()
+    inbound = Inbound(CONVERSATION, "1", "ana", text, follows=True, consent=WORDS.get(text, ""))
+    world.channel.reports = [inbound]
+    run(world.ingest("lines", Request("POST", "/", {"x-proof": "yes"}, b"")))
+    assert (world.row.opted_out_at_ms is not None) is recorded
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_an_edit_into_a_stop_is_a_message_of_its_own(read: bool) -> None:
+    """Late or not, and whatever `LATE_EDITS` says; once, however often it comes."""
+    world = opened()
+    world.write("1", "tell me more")
+    if read:
+        world.settle()
+    edit = Edited(Inbound(CONVERSATION, "1", "ana", "STOP", sent_at_ms=START_MS, consent="withdrawn"), START_MS + 7)
+    for outcome in ("recorded", "duplicate"):
+        world.channel.reports = [edit]
+        world.clock.ms += 1
+        response = run(world.ingest("lines", Request("POST", "/", {"x-proof": "yes"}, b"")))
+        assert json.loads(response.body) == {outcome: 1}
+    assert world.row.opted_out_at_ms is not None
+    world.settle()
+    assert world.channel.texts == (["re: tell me more"] if read else [])
 
 
 @pytest.mark.parametrize(("consent", "after"), [("withdrawn", START_MS + 5), ("given", None), ("implied", None)])

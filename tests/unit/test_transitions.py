@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fakes import CONVERSATION, START_MS, message
-from rejoinder.protocol import transitions
+from rejoinder.protocol import amending, transitions
 from rejoinder.protocol.conversation import Lease, Message, Outbox, Row
 from rejoinder.protocol.identity import reply_id
 from rejoinder.protocol.invariants import broken, broken_step
@@ -236,7 +236,7 @@ class Programs(RuleBasedStateMachine):
         at_ms = self.now_ms - age_ms
         for _ in range(2 if twice else 1):
             edit = replace(standing, text=f"edited at {at_ms}", edited_at_ms=at_ms)
-            self.step(transitions.amend(self.row, index, edit))
+            self.step(amending.amend(self.row, index, edit))
 
     @rule(twice=st.booleans())
     def claim_or_resume(self, twice: bool) -> None:

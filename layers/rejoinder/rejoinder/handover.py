@@ -16,7 +16,7 @@ from rejoinder.protocol.wakeups import ForReceived, WakeUp, for_row
 SETTLE_TRIES = 3
 
 LOOKED_BACK = 10
-"""Turns in which a redelivery of what a person said is looked for."""
+"""Turns in which a redelivery is looked for: of what a person said, and of an edit."""
 
 
 @dataclass(frozen=True, slots=True)

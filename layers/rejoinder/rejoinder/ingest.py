@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from rejoinder.handover import Handover
+from rejoinder.handover import LOOKED_BACK, Handover
 from rejoinder.ports import (
     ByPerson,
     Channel,
@@ -30,9 +30,9 @@ from rejoinder.ports import (
     WakeUps,
 )
 from rejoinder.protocol import wakeups
-from rejoinder.protocol.conversation import MAX_CONTENT_BYTES, Attachment, Message, content_of, take_content
+from rejoinder.protocol.conversation import MAX_CONTENT_BYTES, Attachment, Message, Row, content_of, take_content
 from rejoinder.protocol.identity import MAX_PROVIDER_ID_BYTES, message_id, report_key
-from rejoinder.protocol.outcomes import Amended, Duplicate, Full, Recorded, Room
+from rejoinder.protocol.outcomes import Amended, Duplicate, Full, Overflowed, Overruled, Recorded, Room
 from rejoinder.protocol.timing import LATE_MS, Timing
 from rejoinder.protocol.unicode import valid
 
@@ -181,7 +181,7 @@ class Ingest:
         if not message.text and not message.attachments:
             self.observer.happened("ignored", conversation_id, reason="empty")
             return "ignored"
-        if inbound.follows and not (await self.store.read(conversation_id)).received:
+        if inbound.follows and not inbound.consent and not (await self.store.read(conversation_id)).received:
             self.observer.happened("ignored", conversation_id, reason="addressed to nobody, where nothing has begun")
             return "ignored"
         if now_ms - message.sent_at_ms > LATE_MS and await self.store.was_answered(
@@ -211,6 +211,9 @@ class Ingest:
         if not edit.text and not edit.attachments:
             self.observer.happened("ignored", conversation_id, reason="edited to nothing")
             return "ignored"
+        if edit.consent:  # an order, and no correction: it counts even where the words before it were read
+            return await self._anew(edited, via)
+        whole = edit
         edit, content = take_content(edit)
         if content is not None:
             if len(content.encode()) > MAX_CONTENT_BYTES:
@@ -224,17 +227,38 @@ class Ingest:
                 self.observer.happened("amended", conversation_id)
                 return "amended"
             standing = next((message for message in answer.row.pending if message.id == edit.id), None)
-            if standing is not None and standing.edited_at_ms > edit.edited_at_ms:
-                self.observer.happened("duplicate", conversation_id, reason="an older edit")
+            if standing is not None and stands(standing, edit):
+                self.observer.happened("duplicate", conversation_id, reason="an edit that stands, or an older one")
                 return "duplicate"
             if standing is None or answer.row.lease_owner is not None:
                 break
             index = answer.row.pending.index(standing)
-        if self.policy.late_edits == "answer":
-            anew = f"{edited.now.provider_id} edited {edited.edited_at_ms}"
-            return await self._one(replace(edited.now, provider_id=anew, sent_at_ms=edited.edited_at_ms), via)
-        self.observer.happened("ignored", conversation_id, reason="an edit of a message that was read already")
-        return "ignored"
+        if self.policy.late_edits == "ignore":
+            self.observer.happened("ignored", conversation_id, reason="an edit of a message that was read already")
+            return "ignored"
+        if await self._was_answered_so(conversation_id, answer.row, edit, whole):
+            self.observer.happened("duplicate", conversation_id, reason="an edit that was answered")
+            return "duplicate"
+        return await self._anew(edited, via)
+
+    async def _anew(self, edited: Edited, via: str) -> str:
+        """Record an edit as a message of its own; its id is the same however often it is redelivered."""
+        anew = f"{edited.now.provider_id} edited {edited.edited_at_ms}"
+        return await self._one(replace(edited.now, provider_id=anew, sent_at_ms=edited.edited_at_ms), via)
+
+    async def _was_answered_so(self, conversation_id: str, row: Row, edit: Message, whole: Message) -> bool:
+        """Whether a reply covers the message in these words, or in later ones: then the edit was taken in time.
+
+        Args:
+            conversation_id: which.
+            row: as it refused the edit.
+            edit: as a row would have it.
+            whole: with its long contents, as the history gives them.
+        """
+        if row.outbox is not None and any(stands(message, edit) for message in row.outbox.messages):
+            return True
+        turns = await self.store.history(conversation_id, LOOKED_BACK, self.clock.now_ms())
+        return any(stands(message, whole) for turn in turns for message in turn.messages)
 
     async def _record(self, conversation_id: str, message: Message, content: str | None, now_ms: int) -> str:
         for _ in range(RECORD_TRIES):
@@ -247,14 +271,32 @@ class Ingest:
                     self.observer.happened("duplicate", conversation_id, reason="on the row")
                     return "duplicate"
                 case Full(row):  # nobody refuses a message that a person will read, if there is any other way
-                    if row.paused_until_ms is not None and await self.handover.settle(conversation_id, ""):
+                    if row.paused_until_ms is not None and await self._makes_room(conversation_id, message):
                         continue
             if content is None:
                 await self.store.put_text(conversation_id, message.text_key, content_of(message), now_ms)
-            if not isinstance(await self.store.overflow(conversation_id), Room):
-                self.observer.happened("overflowed", conversation_id, reason="flood")
-                return "rejected"
+            match await self.store.overflow(conversation_id, message):
+                case Overflowed():
+                    self.observer.happened("overflowed", conversation_id, reason="flood")
+                    return "rejected"
+                case Overruled():
+                    message = replace(message, consent="")
+                case Room():
+                    pass
         raise Transient("the conversation is full and empty by turns")
+
+    async def _makes_room(self, conversation_id: str, message: Message) -> bool:
+        """Settle what a pause has piled up; False where a word of consent would have to come again for that.
+
+        Raises:
+            Transient: somebody is at work on the conversation, or the store cannot be asked.
+        """
+        try:
+            return await self.handover.settle(conversation_id, "")
+        except Transient:
+            if not message.consent:
+                raise
+            return False  # a STOP counts now: some providers bring nothing a second time
 
     async def _guarantee(self, wake_up: wakeups.WakeUp | None) -> None:
         if wake_up is None:
@@ -263,6 +305,13 @@ class Ingest:
             await self.wake_ups.guarantee(wake_up)
         except Transient as fault:  # the queue's promise stands; the second service's is an extra
             self.observer.happened("guarantee_failed", wake_up.conversation_id, reason=str(fault))
+
+
+def stands(message: Message, edit: Message) -> bool:
+    """Whether a message says what the edit says, or what a newer one does. Some providers tell whole seconds."""
+    if message.id != edit.id or message.edited_at_ms != edit.edited_at_ms:
+        return message.id == edit.id and message.edited_at_ms > edit.edited_at_ms
+    return (message.text, message.attachments) == (edit.text, edit.attachments)
 
 
 def what_is_oversized(inbound: Inbound) -> str | None:

@@ -18,6 +18,7 @@ from rejoinder.protocol.outcomes import (
     Lost,
     NotDue,
     Overflowed,
+    Overruled,
     Owing,
     Paused,
     Promised,
@@ -46,9 +47,9 @@ class Store(Protocol):
         """See `transitions.record`."""
 
     async def amend(self, conversation_id: str, index: int, edit: Message) -> Amended | Unamended:
-        """See `transitions.amend`."""
+        """See `amending.amend`."""
 
-    async def overflow(self, conversation_id: str) -> Overflowed | Room:
+    async def overflow(self, conversation_id: str, message: Message) -> Overflowed | Overruled | Room:
         """See `transitions.overflow`."""
 
     async def claim(

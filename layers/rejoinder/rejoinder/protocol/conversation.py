@@ -131,7 +131,8 @@ class Row:
 
     `pending_ids` is kept as a set attribute for the condition of `record`; here it follows from `pending`.
     `opted_out_at_ms` is since when nothing may be sent: whoever is about to send looks at it in the row that its last
-    write returned. `promised_token` is that of the holder who has asked for patience on what is pending.
+    write returned. `promised_token` is that of the holder who has asked for patience on what is pending. `amended`
+    counts the edits that have replaced what a pending message says.
     """
 
     received: int = 0
@@ -150,6 +151,7 @@ class Row:
     paused_until_ms: int | None = None
     promised_token: int | None = None
     overflowed: int = 0
+    amended: int = 0
     owed_shard: str | None = None
     owed_since_ms: int | None = None
     opted_out_at_ms: int | None = None

@@ -47,6 +47,10 @@ class Overflowed(Done):
     """`overflow`: the refused message is counted."""
 
 
+class Overruled(Answered):
+    """`overflow`: it gives consent, and its author has withdrawn it since. Count it without its word."""
+
+
 class Room(Answered):
     """`overflow`: there is room again; record it."""
 

@@ -42,7 +42,7 @@ def settle(row: Row, read: Row, outbox: Outbox, now_ms: int, timing: Timing) -> 
     """Count everything pending as answered by a person; the next wake-up writes it into the history.
 
     Transition:
-        if: paused; nobody at work; no outbox; `received`, `answered` and `lease_token` as they were read
+        if: paused; nobody at work; no outbox; `received`, `answered`, `lease_token` and `amended` as they were read
         then: as `commit`, without a lease: everything pending is answered, and `outbox` says by whom
 
     Args:
@@ -54,8 +54,12 @@ def settle(row: Row, read: Row, outbox: Outbox, now_ms: int, timing: Timing) -> 
     """
     if row.outbox is not None and row.outbox.reply_id == outbox.reply_id:
         return Handled(row, repeated=True)
-    same = (row.received, row.answered, row.lease_token) == (read.received, read.answered, read.lease_token)
-    if row.paused_until_ms is None or row.held_at(now_ms) or row.outbox is not None or not same:
+    if row.paused_until_ms is None or row.held_at(now_ms) or row.outbox is not None or not same(row, read):
         return Unsettled(row)
     settled = covered(row, Lease("", row.lease_token), 0, outbox, now_ms, timing)
     return Handled(replace(unheld(settled), window_opened_at_ms=None))
+
+
+def same(row: Row, read: Row) -> bool:
+    """Whether the row owes what it did when it was read, in the same words."""
+    return all(getattr(row, name) == getattr(read, name) for name in ("received", "answered", "lease_token", "amended"))

@@ -14,8 +14,6 @@ something newer came, the reply leaves no trace: `release`, and the next holder 
 `progress` counts the parts that were sent; `finish` ends the turn. Where a holder dies, its lease runs out: before the
 commit the next `claim` generates anew, after it `resume` takes up the delivery, and never generates.
 
-`amend` replaces what a pending message says, where its sender has edited it; it moves no counter and no window.
-
 The DynamoDB store says each of these as one conditional write; a differential test makes the two agree. There, a failed
 condition may be the caller's own first attempt, whose answer was lost. So each function first recognises its own work
 in the row (`repeated`), and none does harm when it is applied twice.
@@ -26,7 +24,6 @@ from dataclasses import replace
 from rejoinder.protocol.conversation import Lease, Message, Outbox, Row
 from rejoinder.protocol.identity import owed_shard
 from rejoinder.protocol.outcomes import (
-    Amended,
     Claimed,
     Committed,
     Duplicate,
@@ -36,6 +33,7 @@ from rejoinder.protocol.outcomes import (
     Lost,
     NotDue,
     Overflowed,
+    Overruled,
     Owing,
     Paused,
     Recorded,
@@ -44,7 +42,6 @@ from rejoinder.protocol.outcomes import (
     Room,
     Settled,
     Superseded,
-    Unamended,
     Undelivered,
 )
 from rejoinder.protocol.timing import Timing, due_at_ms
@@ -111,42 +108,32 @@ def opted_out_after(row: Row, message: Message, now_ms: int) -> int | None:
             return row.opted_out_at_ms
 
 
-def amend(row: Row, index: int, edit: Message) -> Amended | Unamended:
-    """Let an edit replace what a pending message says, as long as nobody can have read it.
+def overflow(row: Row, message: Message, timing: Timing) -> Overflowed | Overruled | Room:
+    """Count a message that found `pending` full; what it says of consent counts like any other's. The bot is told.
 
-    Only where the row is unheld: a holder has read what was there, and its commit does not look at the words again.
-    Even an expired lease counts, since its holder may still commit.
+    A word that gives consent must have come after the one that stands: this is known by no id, so that a late repeat of
+    it would undo a STOP that came since. (A STOP's own late repeat errs to the safe side.)
 
     Transition:
-        if: the message is pending at this place; no lease, not even an expired one; no newer edit stands there
-        then: its text, attachments and time of the edit
+        if: `pending` at its bound; where it gives consent, nobody has opted out since it came
+        then: `overflowed` +1; `opted_out_at_ms` where it withdraws consent, and gone where it gives consent
 
     Args:
         row: the row.
-        index: where in `pending` the caller has seen it, or guesses it.
-        edit: the message as it is now; of a stored one, the long contents are written before.
-    """
-    if row.lease_owner is not None or index >= len(row.pending):
-        return Unamended(row)
-    standing = row.pending[index]
-    if standing.id != edit.id or standing.edited_at_ms > edit.edited_at_ms:
-        return Unamended(row)
-    amended = replace(
-        standing, text=edit.text, attachments=edit.attachments, stored=edit.stored, edited_at_ms=edit.edited_at_ms
-    )
-    return Amended(replace(row, pending=(*row.pending[:index], amended, *row.pending[index + 1 :])))
-
-
-def overflow(row: Row, timing: Timing) -> Overflowed | Room:
-    """Count a message that found `pending` full. The next turn tells the bot.
-
-    Transition:
-        if: `pending` at its bound
-        then: `overflowed` +1
+        message: the one that was refused, at its own `arrived_at_ms`.
+        timing: the settings.
     """
     if len(row.pending) < timing.max_pending:
         return Room(row)
-    return Overflowed(replace(row, overflowed=row.overflowed + 1))
+    if gives_consent(message) and row.opted_out_at_ms is not None and row.opted_out_at_ms >= message.arrived_at_ms:
+        return Overruled(row)
+    opted_out_at_ms = opted_out_after(row, message, message.arrived_at_ms)
+    return Overflowed(replace(row, overflowed=row.overflowed + 1, opted_out_at_ms=opted_out_at_ms))
+
+
+def gives_consent(message: Message) -> bool:
+    """Whether its author wants to be written to again."""
+    return message.consent in ("given", "implied")
 
 
 def claim(

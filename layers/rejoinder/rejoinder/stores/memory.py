@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from rejoinder.protocol import effects, pausing, promising, transitions
+from rejoinder.protocol import amending, effects, pausing, promising, transitions
 from rejoinder.protocol.conversation import (
     Held,
     Lease,
@@ -41,6 +41,7 @@ from rejoinder.protocol.outcomes import (
     Lost,
     NotDue,
     Overflowed,
+    Overruled,
     Owing,
     Paused,
     Promised,
@@ -102,12 +103,12 @@ class MemoryStore:
         )
 
     async def amend(self, conversation_id: str, index: int, edit: Message) -> Amended | Unamended:
-        """See `transitions.amend`."""
-        return self._apply(conversation_id, lambda row: transitions.amend(row, index, edit))
+        """See `amending.amend`."""
+        return self._apply(conversation_id, lambda row: amending.amend(row, index, edit))
 
-    async def overflow(self, conversation_id: str) -> Overflowed | Room:
+    async def overflow(self, conversation_id: str, message: Message) -> Overflowed | Overruled | Room:
         """See `transitions.overflow`."""
-        return self._apply(conversation_id, lambda row: transitions.overflow(row, self.timing))
+        return self._apply(conversation_id, lambda row: transitions.overflow(row, message, self.timing))
 
     async def claim(
         self, conversation_id: str, owner: str, now_ms: int

@@ -9,7 +9,7 @@ was counted up is removed instead of set to 0.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pynamodb.attributes import Attribute
@@ -20,7 +20,7 @@ from pynamodb.expressions.update import Action
 from rejoinder.protocol.conversation import Lease, Message, Outbox, Row
 from rejoinder.protocol.identity import owed_shard
 from rejoinder.protocol.timing import Timing
-from rejoinder.protocol.transitions import answered_ids_after, expiry_s
+from rejoinder.protocol.transitions import answered_ids_after, expiry_s, gives_consent
 from rejoinder.stores.dynamodb.schema import MessageMap, OutboxMap, RowItem
 
 
@@ -86,7 +86,7 @@ def opting(message: Message, now_ms: int) -> list[Action]:
 
 
 def amend(index: int, edit: Message) -> Write:
-    """AMEND: see `transitions.amend`."""
+    """AMEND: see `amending.amend`."""
 
     def field(name: str) -> Any:
         return RowItem.pending[index][MessageMap.names[name][0]]
@@ -103,18 +103,22 @@ def amend(index: int, edit: Message) -> Write:
         & RowItem.lease_owner.does_not_exist()
         # it was never edited, or not later than this
         & (field("edited_at_ms").does_not_exist() | (field("edited_at_ms") <= edit.edited_at_ms)),
-        [put("text"), put("attachments"), put("stored"), put("edited_at_ms")],
+        [
+            *(put(name) for name in ("text", "attachments", "stored", "edited_at_ms")),
+            RowItem.amended.set((RowItem.amended | 0) + 1),
+        ],
     )
 
 
-def overflow(timing: Timing) -> Write:
+def overflow(message: Message, timing: Timing) -> Write:
     """OVERFLOW: see `transitions.overflow`."""
-    return Write(
-        "OVERFLOW",
-        # there is a list at all, and it is at its bound
-        RowItem.pending.exists() & (pending_count() >= timing.max_pending),
-        [RowItem.overflowed.set((RowItem.overflowed | 0) + 1)],
-    )
+    # there is a list at all, and it is at its bound
+    full: Condition = RowItem.pending.exists() & (pending_count() >= timing.max_pending)
+    if gives_consent(message):
+        # nobody has opted out, or only before this came
+        full &= RowItem.opted_out_at_ms.does_not_exist() | (RowItem.opted_out_at_ms < message.arrived_at_ms)
+    counted = RowItem.overflowed.set((RowItem.overflowed | 0) + 1)
+    return Write("OVERFLOW", full, [counted, *opting(message, message.arrived_at_ms)])
 
 
 def lease_free(owner: str, now_ms: int) -> Condition:
@@ -352,48 +356,4 @@ def promise(lease: Lease) -> Write:
         # the reply is not there yet
         & RowItem.outbox.does_not_exist(),
         [RowItem.promised_token.set(lease.token)],
-    )
-
-
-def pause(until_ms: int, now_ms: int, timing: Timing) -> Write:
-    """PAUSE: see `pausing.pause`."""
-    return Write(
-        "PAUSE",
-        # not paused, or for less long
-        RowItem.paused_until_ms.does_not_exist() | (RowItem.paused_until_ms < until_ms),
-        [
-            RowItem.paused_until_ms.set(until_ms),
-            RowItem.received.set(RowItem.received | 0),  # else no comparison with them ever holds
-            RowItem.answered.set(RowItem.answered | 0),
-            RowItem.expires_at_s.set(expiry_s(now_ms, timing)),
-        ],
-    )
-
-
-def unpause() -> Write:
-    """UNPAUSE: see `pausing.unpause`."""
-    return Write("UNPAUSE", RowItem.paused_until_ms.exists(), [RowItem.paused_until_ms.remove()])
-
-
-def settle(read: Row, outbox: Outbox, now_ms: int, timing: Timing) -> Write:
-    """SETTLE: see `pausing.settle`."""
-    # as it was read: nobody has claimed since; a token that was never granted is absent
-    same_token: Condition = RowItem.lease_token == read.lease_token
-    if read.lease_token == 0:
-        same_token = same_token | RowItem.lease_token.does_not_exist()
-    lease = Lease("", read.lease_token)
-    covering = cover(lease, replace(read, overflowed=0), outbox, now_ms, timing)
-    return Write(
-        "SETTLE",
-        # a person has the conversation
-        RowItem.paused_until_ms.exists()
-        # nobody is at work
-        & (RowItem.lease_expires_at_ms.does_not_exist() | (RowItem.lease_expires_at_ms <= now_ms))
-        # nothing is to be delivered
-        & RowItem.outbox.does_not_exist()
-        # what is settled is what was read
-        & (RowItem.received == read.received)
-        & (RowItem.answered == read.answered)
-        & same_token,
-        [*covering, *unhold(), RowItem.window_opened_at_ms.remove()],
     )

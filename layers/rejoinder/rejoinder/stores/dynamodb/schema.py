@@ -273,6 +273,7 @@ class RowItem(Keyed):
     paused_until_ms = WholeNumber()
     promised_token = WholeNumber()
     overflowed = WholeNumber()
+    amended = WholeNumber()
     owed_shard = UnicodeAttribute()
     owed_since_ms = WholeNumber()
     opted_out_at_ms = WholeNumber()

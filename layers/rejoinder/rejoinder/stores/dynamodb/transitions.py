@@ -7,7 +7,7 @@ not, and recognises one's own earlier write whose answer was lost.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rejoinder.protocol import pausing, promising, transitions
+from rejoinder.protocol import amending, pausing, promising, transitions
 from rejoinder.protocol.conversation import (
     Lease,
     Message,
@@ -29,6 +29,7 @@ from rejoinder.protocol.outcomes import (
     Lost,
     NotDue,
     Overflowed,
+    Overruled,
     Owing,
     Paused,
     Promised,
@@ -46,6 +47,7 @@ from rejoinder.protocol.outcomes import (
 from rejoinder.protocol.outcomes import Held as HeldByAnother
 from rejoinder.protocol.timing import Timing
 from rejoinder.stores.dynamodb import expressions
+from rejoinder.stores.dynamodb import pausing as people
 from rejoinder.stores.dynamodb.expressions import Write
 from rejoinder.stores.dynamodb.schema import (
     ROW,
@@ -96,21 +98,21 @@ class Transitions:
         )
 
     async def amend(self, conversation_id: str, index: int, edit: Message) -> Amended | Unamended:
-        """See `transitions.amend`."""
+        """See `amending.amend`."""
         return self._write(
             conversation_id,
             expressions.amend(index, edit),
             Amended,
-            lambda row: transitions.amend(row, index, edit),
+            lambda row: amending.amend(row, index, edit),
         )
 
-    async def overflow(self, conversation_id: str) -> Overflowed | Room:
+    async def overflow(self, conversation_id: str, message: Message) -> Overflowed | Overruled | Room:
         """See `transitions.overflow`."""
         return self._write(
             conversation_id,
-            expressions.overflow(self.timing),
+            expressions.overflow(message, self.timing),
             Overflowed,
-            lambda row: transitions.overflow(row, self.timing),
+            lambda row: transitions.overflow(row, message, self.timing),
         )
 
     async def claim(
@@ -231,20 +233,20 @@ class Transitions:
         """See `pausing.pause`."""
         return self._write(
             conversation_id,
-            expressions.pause(until_ms, now_ms, self.timing),
+            people.pause(until_ms, now_ms, self.timing),
             Halted,
             lambda row: pausing.pause(row, until_ms, now_ms, self.timing),
         )
 
     async def unpause(self, conversation_id: str) -> Continued:
         """See `pausing.unpause`."""
-        return self._write(conversation_id, expressions.unpause(), Continued, pausing.unpause)
+        return self._write(conversation_id, people.unpause(), Continued, pausing.unpause)
 
     async def settle(self, conversation_id: str, read: Row, outbox: Outbox, now_ms: int) -> Handled | Unsettled:
         """See `pausing.settle`."""
         return self._write(
             conversation_id,
-            expressions.settle(read, outbox, now_ms, self.timing),
+            people.settle(read, outbox, now_ms, self.timing),
             Handled,
             lambda row: pausing.settle(row, read, outbox, now_ms, self.timing),
         )

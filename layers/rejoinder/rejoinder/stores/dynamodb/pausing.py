@@ -1,0 +1,58 @@
+"""A person takes a conversation, and gives it back: expressions like the others, for `protocol/pausing.py`."""
+
+from dataclasses import replace
+
+from pynamodb.expressions.condition import Condition
+
+from rejoinder.protocol.conversation import Lease, Outbox, Row
+from rejoinder.protocol.timing import Timing
+from rejoinder.protocol.transitions import expiry_s
+from rejoinder.stores.dynamodb.expressions import Write, cover, unhold
+from rejoinder.stores.dynamodb.schema import RowItem, WholeNumber
+
+
+def pause(until_ms: int, now_ms: int, timing: Timing) -> Write:
+    """PAUSE: see `pausing.pause`."""
+    return Write(
+        "PAUSE",
+        # not paused, or for less long
+        RowItem.paused_until_ms.does_not_exist() | (RowItem.paused_until_ms < until_ms),
+        [
+            RowItem.paused_until_ms.set(until_ms),
+            RowItem.received.set(RowItem.received | 0),  # else no comparison with them ever holds
+            RowItem.answered.set(RowItem.answered | 0),
+            RowItem.expires_at_s.set(expiry_s(now_ms, timing)),
+        ],
+    )
+
+
+def unpause() -> Write:
+    """UNPAUSE: see `pausing.unpause`."""
+    return Write("UNPAUSE", RowItem.paused_until_ms.exists(), [RowItem.paused_until_ms.remove()])
+
+
+def settle(read: Row, outbox: Outbox, now_ms: int, timing: Timing) -> Write:
+    """SETTLE: see `pausing.settle`."""
+    lease = Lease("", read.lease_token)
+    covering = cover(lease, replace(read, overflowed=0), outbox, now_ms, timing)
+    return Write(
+        "SETTLE",
+        # a person has the conversation
+        RowItem.paused_until_ms.exists()
+        # nobody is at work
+        & (RowItem.lease_expires_at_ms.does_not_exist() | (RowItem.lease_expires_at_ms <= now_ms))
+        # nothing is to be delivered
+        & RowItem.outbox.does_not_exist()
+        # what is settled is what was read
+        & (RowItem.received == read.received)
+        & (RowItem.answered == read.answered)
+        & still(RowItem.lease_token, read.lease_token)
+        & still(RowItem.amended, read.amended),
+        [*covering, *unhold(), RowItem.window_opened_at_ms.remove()],
+    )
+
+
+def still(counter: WholeNumber, read: int) -> Condition:
+    """Whether a counter is where it was read; one that was never counted up is absent."""
+    unmoved: Condition = counter == read
+    return unmoved if read else unmoved | counter.does_not_exist()
