@@ -3,22 +3,18 @@
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fakes import ManualClock
 from rejoinder.local.cli import COMMANDS, main
-from rejoinder.local.inspect import lines
 from rejoinder.local.terminal import FAILED, NOT_FOUND, OK, USAGE
-from rejoinder.local.view import conversation_view, row_view
-from rejoinder.protocol.conversation import Held, Lease, Message, Outbox, Row, TurnRecord
+from rejoinder.protocol.conversation import Message
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.timing import Timing
 from rejoinder.run import run
 from rejoinder.settings import Settings
-from rejoinder.stores.memory import MemoryStore
 from rejoinder.system import SystemClock
 from rejoinder.wiring import Clients
 from running_dev import SECRET, Running, running
@@ -252,51 +248,6 @@ def test_a_stack_names_its_table(aws: Clients, capsys: pytest.CaptureFixture[str
     assert main(["inspect", CONVERSATION, "--stack", "shop"]) == OK
     assert main(["inspect", CONVERSATION, "--stack", "no-such-stack"]) == NOT_FOUND
     assert "no-such-stack" in capsys.readouterr().err
-
-
-def eventful() -> tuple[MemoryStore, int]:
-    """A conversation with everything on it: a turn, a held reply, a committed one, a message after it."""
-    store, now_ms = MemoryStore(Timing()), START_MS
-    run(store.record(CONVERSATION, message("m-1"), now_ms))
-    now_ms += 2_000
-    claimed = run(store.claim(CONVERSATION, "owner", now_ms)).row
-    lease, outbox = Lease("owner", 1), Outbox("reply", ("{}",), claimed.pending, said=TEXT, token=1)
-    run(store.commit(CONVERSATION, lease, claimed, replace(outbox, committed_at_ms=now_ms), now_ms))
-    run(store.release_refused(CONVERSATION, lease, now_ms + 4_000))
-    run(store.record(CONVERSATION, message("m-2"), now_ms))
-    run(store.put_turn(CONVERSATION, TurnRecord(1, 1, now_ms, claimed.pending, said=TEXT, failed=True), now_ms))
-    run(store.put_held(CONVERSATION, Held(1, outbox, "in doubt", now_ms), now_ms))
-    run(store.begin_effect(CONVERSATION, "1#a", "book_table", "by", now_ms))
-    return store, now_ms
-
-
-def test_inspect_says_what_is_owed_since_when_and_who_holds_what() -> None:
-    store, now_ms = eventful()
-    view = run(conversation_view(store, CONVERSATION, Timing(), now_ms + 1_000, turns=5, texts=False))
-    assert view is not None
-    said = "\n".join(lines(view))
-    for part in (
-        "a reply to 1 message and the delivery of a committed reply, since 2026-09-21 14:13:20 UTC (3.0 s ago)",
-        "received 2, answered 1, token 1",
-        "nobody holds it",
-        "reply reply to 1 message, 0 of 1 part sent, refused for now, committed 1.0 s ago by token 1",
-        "not before 2026-09-21 14:13:26 UTC (in 3.0 s)",
-        "all hold",
-        "sent, the fallback",
-        "1 reply is held for an operator",
-        "effect book_table is under way or in doubt: begun 2026-09-21 14:13:22 UTC (1.0 s ago)",
-        "in doubt",
-    ):
-        assert part in said
-    assert TEXT not in said
-
-
-def test_a_run_out_lease_and_a_broken_invariant_stand_out() -> None:
-    row = Row(received=3, answered=1, lease_owner="o", lease_expires_at_ms=START_MS, lease_token=4)
-    view = {"conversation_id": CONVERSATION, "now_ms": START_MS + 1, "turns": [], "held": [], "effects": []}
-    said = "\n".join(lines(view | {"row": row_view(row, Timing(), START_MS + 1, texts=False)}))
-    assert "run out, was held by o, token 4" in said
-    assert "BROKEN: pending_is_the_difference: 0 pending, but received 3 - answered 1" in said
 
 
 # --- secret set ---

@@ -1,5 +1,6 @@
-"""A deployed stack's own use cases, run from the desk: with the settings of its functions, and your credentials."""
+"""A deployed stack as the desk uses it: the settings of its functions, and its use cases run with your credentials."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -13,20 +14,35 @@ from rejoinder.wiring import Clients, Wiring
 INGEST_FUNCTION = "IngestFunctionName"
 
 
-def deployed_ingest(stack: str) -> Ingest:
-    """The stack's ingest, with its table, lanes and accounts.
+def deployed_environment(clients: Clients, stack: str) -> Mapping[str, str]:
+    """The settings of the stack as its functions have them: the environment of ingest, which has everything timed.
 
     Raises:
-        CommandFailed: there is no such stack, its function cannot be read, or its settings are not of this version.
+        CommandFailed: there is no such stack, its function may not be read, or its settings are not of this version.
     """
-    clients = Clients()
     name = stack_output(clients, stack, INGEST_FUNCTION)
     try:
         client: Any = clients.dynamodb.session.create_client("lambda")
-        environment = client.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
-    except (ClientError, BotoCoreError, KeyError) as error:
+        answer = client.get_function_configuration(FunctionName=name).get("Environment", {})
+    except (ClientError, BotoCoreError) as error:
         raise CommandFailed(f"function {name}: {error}") from None
+    if "Variables" not in answer:  # AWS Lambda API, EnvironmentResponse: it has `Error` where its key may not be used
+        reason = answer.get("Error", {}).get("Message", "it has none")
+        raise CommandFailed(f"function {name}: its environment cannot be read: {reason}")
+    environment: Mapping[str, str] = answer["Variables"]
     try:
-        return Wiring(Settings.from_environment(environment, "ingest"), "ingest").ingest()
+        Settings.from_environment(environment, "ingest")
     except SettingsError as fault:
         raise CommandFailed(f"function {name}: {fault}; deploy this version first") from None
+    return environment
+
+
+def deployed_ingest(stack: str, conversation_id: str) -> Ingest:
+    """The stack's ingest, with its table, lanes and accounts, and the pace of the conversation's own account.
+
+    Raises:
+        CommandFailed: as `deployed_environment`.
+    """
+    settings = Settings.from_environment(deployed_environment(Clients(), stack), "ingest")
+    ingest = Wiring(settings, "ingest").ingest()
+    return ingest.own(ingest, conversation_id)

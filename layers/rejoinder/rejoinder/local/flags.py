@@ -3,7 +3,7 @@
 import os
 import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from rejoinder.local.terminal import USAGE, CommandFailed
 from rejoinder.protocol.timing import BOUNDS, Timing
@@ -16,9 +16,11 @@ DUE_TIME = frozenset({"debounce_ms", "max_wait_ms"})
 """What the due time is derived with."""
 
 
-def add_timing_flags(parser: ArgumentParser, names: Collection[str]) -> None:
-    """Add a flag for each of the settings."""
-    group = parser.add_argument_group("settings of the protocol", "each may also be an environment variable")
+def add_timing_flags(
+    parser: ArgumentParser, names: Collection[str], about: str = "each may also be an environment variable"
+) -> None:
+    """Add a flag for each of the settings, under a line about all of them."""
+    group = parser.add_argument_group("settings of the protocol", about)
     meanings = timing_meanings()
     for name in BOUNDS:
         if name in names:
@@ -38,11 +40,12 @@ def timing_meanings() -> dict[str, str]:
     return {name: meanings.get(name, name).rstrip(".") for name in BOUNDS}
 
 
-def settings_of(args: Namespace, **more: str | None) -> Settings:
+def settings_of(args: Namespace, environment: Mapping[str, str] | None = None, **more: str | None) -> Settings:
     """Read the settings from the flags, and from the environment where a flag is absent.
 
     Args:
         args: the parsed flags.
+        environment: None takes this process's own.
         more: further settings by lower-case name; None where not given.
 
     Raises:
@@ -51,8 +54,8 @@ def settings_of(args: Namespace, **more: str | None) -> Settings:
     given = {name: getattr(args, name, None) for name in BOUNDS} | more
     if given["lease_ms"] and not given["renew_ms"] and given["lease_ms"].isdecimal():
         given["renew_ms"] = str(int(given["lease_ms"]) // 3)  # as the default has it
-    environment = dict(os.environ) | {name.upper(): value for name, value in given.items() if value is not None}
+    flags = {name.upper(): value for name, value in given.items() if value is not None}
     try:
-        return Settings.from_environment(environment)
+        return Settings.from_environment({**(os.environ if environment is None else environment), **flags})
     except SettingsError as error:
         raise CommandFailed("\n  ".join(["these settings cannot be used:", *error.faults]), USAGE) from None

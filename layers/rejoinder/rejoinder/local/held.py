@@ -74,7 +74,7 @@ def sent_by_stack(args: Namespace, conversation_id: str) -> dict[str, Any]:
     """
     from rejoinder.local.deployed import deployed_ingest  # noqa: PLC0415  # AWS's client is slow to import
 
-    ingest = deployed_ingest(args.stack)
+    ingest = deployed_ingest(args.stack, conversation_id)
     first = None if args.part is None else args.part - 1
     now_ms = SystemClock().now_ms()
     try:

@@ -4,10 +4,12 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from typing import Any
 
+from rejoinder.local.flags import DUE_TIME, add_timing_flags
 from rejoinder.local.sources import WHERE, add_source_flags, checked_id, open_source
 from rejoinder.local.terminal import NOT_FOUND, OK, CommandFailed, answer, counted, instant, span
 
 ABOUT = f"""{WHERE}
+Due times are derived with the stack's own settings, and those of the conversation's account (PerAccount).
 What people and the bot wrote is shown only with --texts."""
 
 EXAMPLES = """examples:
@@ -21,12 +23,13 @@ def configure(parser: ArgumentParser) -> None:
     add_source_flags(parser)
     parser.add_argument("--turns", type=int, default=5, metavar="N", help="how many of the last turns (default 5)")
     parser.add_argument("--texts", action="store_true", help="show what was written, and not only how long it is")
+    add_timing_flags(parser, DUE_TIME, "for a table whose deployment cannot be asked; each may be a variable, too")
 
 
 def run(args: Namespace) -> int:
     """Show the conversation."""
     conversation_id = checked_id(args.conversation)
-    view = open_source(args).view(conversation_id, turns=max(args.turns, 0), texts=args.texts)
+    view = open_source(args, timed=True).view(conversation_id, turns=max(args.turns, 0), texts=args.texts)
     if view is None:
         raise CommandFailed(f"no conversation {conversation_id}; its id is channel:account:chat[:thread]", NOT_FOUND)
     answer(args, view, "\n".join(lines(view)))
@@ -85,6 +88,13 @@ def facts(row: dict[str, Any], now_ms: int) -> Iterator[tuple[str, str]]:
         yield "lease", f"{state} by {lease['owner']}, token {lease['token']}, expires {expires}"
     if row["outbox"] is not None:
         yield "outbox", outbox(row["outbox"], now_ms)
+    if row["promised_token"] is not None:
+        yield (
+            "promised",
+            f"token {row['promised_token']} has asked for patience on what is pending, and nobody asks again",
+        )
+    if row["opted_out_at_ms"] is not None:
+        yield "opted out", f"its author wants nothing sent (STOP), since {instant(row['opted_out_at_ms'], now_ms)}"
     if row["paused_until_ms"] is not None:
         yield "paused", f"a person has it, until {instant(row['paused_until_ms'], now_ms)}"
     if row["retry_at_ms"] is not None:
@@ -111,11 +121,16 @@ def owed(row: dict[str, Any], now_ms: int) -> str:
 
 def outbox(reply: dict[str, Any], now_ms: int) -> str:
     """Say what is committed and not confirmed as sent."""
+    if reply["handled"]:
+        count = counted(reply["covers"], "message", "messages")
+        return f"{count}, handled by a person {span(now_ms - reply['committed_at_ms'])} ago, not in the history yet"
     refused = ", refused for now" if reply["refused"] else ""
+    reason = "" if "handoff" not in reply else f": {reply['handoff']}"
+    calls = f"; with it the bot calls a person{reason}" if reply["hands_off"] else ""
     return (
         f"reply {reply['reply_id']} to {counted(reply['covers'], 'message', 'messages')}, "
         f"{reply['sent']} of {counted(reply['parts'], 'part', 'parts')} sent"
-        f"{refused}, committed {span(now_ms - reply['committed_at_ms'])} ago by token {reply['token']}"
+        f"{refused}, committed {span(now_ms - reply['committed_at_ms'])} ago by token {reply['token']}{calls}"
     )
 
 

@@ -37,7 +37,7 @@ def run(args: Namespace) -> int:
     until_ms = until_of(args, now_ms)
     if args.stack:
         try:
-            row = run_use_case(handover_of(args.stack).pause(conversation_id, until_ms))
+            row = run_use_case(handover_of(args.stack, conversation_id).pause(conversation_id, until_ms))
         except Transient as fault:
             raise CommandFailed(f"{fault}; try again") from None
         until_ms = row.paused_until_ms or until_ms

@@ -20,11 +20,15 @@ def add_place_flags(parser: ArgumentParser) -> None:
     parser.add_argument("--secret-ref", metavar="REF", help="its secret, if it was started with one")
 
 
-def handover_of(stack: str) -> Handover:
-    """The use case of a deployed stack, with its own settings."""
+def handover_of(stack: str, conversation_id: str) -> Handover:
+    """The use case of a deployed stack, with its own settings, and those of the conversation's account.
+
+    Raises:
+        CommandFailed: the stack, or its settings, cannot be read.
+    """
     from rejoinder.local.deployed import deployed_ingest  # noqa: PLC0415  # AWS's client is slow to import
 
-    return replace(deployed_ingest(stack).handover, observer=MemoryObserver())
+    return replace(deployed_ingest(stack, conversation_id).handover, observer=MemoryObserver())
 
 
 def ask_webhook(args: Namespace, conversation_id: str, body: dict[str, Any]) -> None:

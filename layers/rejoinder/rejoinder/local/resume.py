@@ -26,7 +26,7 @@ def run(args: Namespace) -> int:
     conversation_id = checked_id(args.conversation)
     if args.stack:
         try:
-            run_use_case(handover_of(args.stack).resume(conversation_id))
+            run_use_case(handover_of(args.stack, conversation_id).resume(conversation_id))
         except Transient as fault:
             raise CommandFailed(f"{fault}; the pause may be over all the same, and nobody woken: try again") from None
     else:

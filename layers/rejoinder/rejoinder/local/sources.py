@@ -2,17 +2,22 @@
 
 import os
 from argparse import ArgumentParser, Namespace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rejoinder.local import devserver, releasing
-from rejoinder.local.flags import DUE_TIME, add_timing_flags, settings_of
-from rejoinder.local.terminal import NOT_FOUND, USAGE, CommandFailed
+from rejoinder.local.flags import settings_of
+from rejoinder.local.terminal import NOT_FOUND, USAGE, CommandFailed, say
 from rejoinder.local.view import conversation_view
+from rejoinder.per_account import PerAccount
 from rejoinder.ports import Store, Transient
 from rejoinder.protocol.identity import ConversationId
 from rejoinder.protocol.timing import Timing
 from rejoinder.run import run
+from rejoinder.settings import Settings
 from rejoinder.system import SystemClock
+
+if TYPE_CHECKING:
+    from rejoinder.wiring import Clients
 
 WHERE = """Conversations are looked for in the table that --table or --stack names, else in the one of the environment
 variable TABLE_NAME, else in `rejoinder dev` on this machine. A conversation's id is channel:account:chat[:thread]."""
@@ -35,17 +40,23 @@ class Source(Protocol):
 
 
 class TableSource:
-    """A store, asked directly."""
+    """A store, asked directly.
 
-    def __init__(self, store: Store, timing: Timing) -> None:
+    Args:
+        store: the table.
+        per_account: what due times are derived with.
+    """
+
+    def __init__(self, store: Store, per_account: PerAccount) -> None:
         self._store = store
-        self._timing = timing
+        self._per_account = per_account
 
     def view(self, conversation_id: str, *, turns: int, texts: bool) -> dict[str, Any] | None:
         """Read it."""
+        timing = self._per_account.timing_of(conversation_id)
         now_ms = SystemClock().now_ms()
         try:
-            return run(conversation_view(self._store, conversation_id, self._timing, now_ms, turns=turns, texts=texts))
+            return run(conversation_view(self._store, conversation_id, timing, now_ms, turns=turns, texts=texts))
         except Transient as fault:
             raise CommandFailed(str(fault)) from None
 
@@ -122,7 +133,6 @@ def add_source_flags(parser: ArgumentParser) -> None:
     where.add_argument("--table", help="name of the DynamoDB table")
     where.add_argument("--stack", help="name of the CloudFormation stack whose table it is")
     where.add_argument("--url", help=f"where `rejoinder dev` is (default {devserver.DEFAULT_URL})")
-    add_timing_flags(parser, DUE_TIME)
 
 
 def checked_id(text: str) -> str:
@@ -137,8 +147,12 @@ def checked_id(text: str) -> str:
         raise CommandFailed(str(error), USAGE) from None
 
 
-def open_source(args: Namespace) -> Source:
-    """Find out where to look."""
+def open_source(args: Namespace, *, timed: bool = False) -> Source:
+    """Find out where to look; with the deployment's own settings where times are derived from them (`timed`).
+
+    Raises:
+        CommandFailed: there is no such stack, or its outputs cannot be read.
+    """
     if args.url:
         return DevSource(args.url)
     table_name = args.table or (None if args.stack else os.environ.get("TABLE_NAME"))
@@ -149,6 +163,27 @@ def open_source(args: Namespace) -> Source:
     from rejoinder.stores.dynamodb.table import Table  # noqa: PLC0415
     from rejoinder.wiring import Clients  # noqa: PLC0415
 
-    timing, clients = settings_of(args).timing, Clients()
+    clients = Clients()
     name = table_name or stack_output(clients, args.stack, TABLE)
-    return TableSource(DynamoDBStore(Table(name, clients.dynamodb), timing), timing)
+    store = DynamoDBStore(Table(name, clients.dynamodb), Timing())  # it reads and deletes: no setting is for that
+    return TableSource(store, (deployment_settings(args, clients) if timed else Settings()).per_account)
+
+
+def deployment_settings(args: Namespace, clients: "Clients") -> Settings:
+    """The settings of a table's deployment: its stack's own, and the flags over them.
+
+    Where those cannot be read, a line says so, and flags and environment are all there is.
+
+    Raises:
+        CommandFailed: the flags cannot be used.
+    """
+    if not args.stack:
+        return settings_of(args)
+    from rejoinder.local.deployed import deployed_environment  # noqa: PLC0415  # AWS's client is slow to import
+
+    try:
+        environment = deployed_environment(clients, args.stack)
+    except CommandFailed as failure:
+        say(f"{failure}; due times are by the flags and their defaults, and not by the stack's own settings")
+        return settings_of(args)
+    return settings_of(args, environment)

@@ -51,6 +51,7 @@ def row_view(row: Row, timing: Timing, now_ms: int, *, texts: bool) -> dict[str,
         "cap_at_ms": cap_ms(row, timing),
         "retry_at_ms": row.retry_at_ms,
         "paused_until_ms": row.paused_until_ms,
+        "promised_token": row.promised_token,
         "lease": lease_view(row, now_ms),
         "lease_token": row.lease_token,
         "outbox": None if row.outbox is None else outbox_view(row.outbox, texts=texts),
@@ -102,9 +103,13 @@ def outbox_view(outbox: Outbox, *, texts: bool) -> dict[str, Any]:
         "token": outbox.token,
         "refused": outbox.refused_token is not None,
         "failed": outbox.failed,
+        "handled": outbox.handled,
+        "hands_off": bool(outbox.handoff),
         "stored": outbox.stored,
     }
-    return view | ({"said": outbox.said} if texts else {"characters": len(outbox.said)})
+    if not texts:
+        return view | {"characters": len(outbox.said)}
+    return view | {"said": outbox.said} | ({"handoff": outbox.handoff} if outbox.handoff else {})
 
 
 def turn_view(turn: TurnRecord, *, texts: bool) -> dict[str, Any]:
