@@ -1,5 +1,8 @@
 """What every run of the tests shares. The summary is here since with xdist only this file is loaded first."""
 
+import functools
+
+import botocore.loaders
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -8,6 +11,9 @@ from cases import summary
 # a machine under load is slow, and that is no fault of the code: time is never what a test asserts
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+# botocore reads its description of a service anew for each session, and nearly every test has a session of its own
+botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
