@@ -24,9 +24,9 @@ from rejoinder.ports import (
 )
 from rejoinder.protocol.conversation import Consent, Message, Row
 from rejoinder.protocol.identity import message_id
+from rejoinder.protocol.invariants import broken
 from rejoinder.protocol.timing import Timing
 from rejoinder.protocol.wakeups import WakeUp
-from rejoinder.protocol.invariants import broken
 from rejoinder.run import run
 from rejoinder.stores.memory import MemoryStore
 from rejoinder.wakeups.memory import MemoryWakeUps
