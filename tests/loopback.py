@@ -18,6 +18,7 @@ class Say:
         cut: end the connection when the request is read, or in mid-answer.
         chunks: send the body chunked, in these pieces, instead of `body`.
         after_s: think so long before the answer.
+        length: the content-length that it claims; None: the true one.
         stall_until: wait for this before the answer ends.
     """
 
@@ -28,6 +29,7 @@ class Say:
     chunks: tuple[bytes, ...] = ()
     stall_until: threading.Event | None = None
     after_s: float = 0.0
+    length: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Received:
     path: str
     headers: Mapping[str, str]
     body: bytes
+    method: str = "POST"
 
 
 @dataclass(slots=True)
@@ -67,10 +70,13 @@ def serving(*answers: Say) -> Iterator[Loopback]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
+        def do_GET(self) -> None:
+            self.do_POST()
+
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
+            body = self.rfile.read(int(self.headers.get("content-length", "0")))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            loopback.received.append(Received(self.path, headers, body))
+            loopback.received.append(Received(self.path, headers, body, self.command))
             say = loopback.next_answer()
             time.sleep(say.after_s)
             self.close_connection = True
@@ -84,7 +90,8 @@ def serving(*answers: Say) -> Iterator[Loopback]:
             if say.chunks:
                 self.send_header("transfer-encoding", "chunked")
             else:
-                self.send_header("content-length", str(len(say.body) + (9 if say.cut == "in answer" else 0)))
+                true = len(say.body) + (9 if say.cut == "in answer" else 0)
+                self.send_header("content-length", str(true if say.length is None else say.length))
             self.end_headers()
             for piece in say.chunks or (say.body,):
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if say.chunks else piece)
