@@ -9,7 +9,9 @@ from rejoinder.observe.memory import MemoryObserver
 from rejoinder.ports import (
     BotFailed,
     Event,
+    Fault,
     Inbound,
+    Media,
     Outdated,
     Outside,
     Permanent,
@@ -22,7 +24,7 @@ from rejoinder.ports import (
     Turn,
     Unverified,
 )
-from rejoinder.protocol.conversation import Consent, Message, Row
+from rejoinder.protocol.conversation import Attachment, Consent, Message, Row
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.invariants import broken
 from rejoinder.protocol.timing import Timing
@@ -67,6 +69,8 @@ class LinesChannel:
         asked: what it was asked.
         reports: what the next request tells, before its lines.
         consents: what texts mean of being written to.
+        files: what the refs of attachments lead to, or the fault that fetching them raises.
+        fetched: by what it was asked for them: `(attachment, of, within_ms)`.
     """
 
     taken: Response | None = None
@@ -80,6 +84,8 @@ class LinesChannel:
     cannot_show: str | None = None
     typing_ms: int | None = None
     typed: int = 0
+    files: dict[str, Media | Fault] = field(default_factory=dict)
+    fetched: list[tuple[Attachment, Message, int]] = field(default_factory=list)
 
     def verify(self, request: Request, now_ms: int) -> None:
         if request.headers.get("x-proof") != "yes":
@@ -114,6 +120,13 @@ class LinesChannel:
 
     async def typing(self, to: Message) -> None:
         self.typed += 1
+
+    async def fetch(self, attachment: Attachment, of: Message, within_ms: int) -> Media:
+        self.fetched.append((attachment, of, within_ms))
+        media = self.files[attachment.ref]
+        if isinstance(media, Fault):
+            raise media
+        return media
 
     @property
     def texts(self) -> list[str]:

@@ -13,7 +13,18 @@ from stack import ROOT
 SHARED = {"whatsapp_aws": {"whatsapp"}}
 """Channels that are read by another one's modules."""
 
-OF_THE_GENERATOR = ("attempt", "answering", "bots", "calling", "deliver", "effects", "generate", "newer", "waking")
+OF_THE_GENERATOR = (
+    "attempt",
+    "answering",
+    "bots",
+    "calling",
+    "deliver",
+    "effects",
+    "generate",
+    "media",
+    "newer",
+    "waking",
+)
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +57,7 @@ def test_ingest_imports_one_channel_and_nothing_of_the_generator(benchmark: Modu
     assert f"rejoinder.channels.{channel}" in modules
     assert not modules & {f"rejoinder.channels.{other}" for other in others}
     assert not {name for name in modules if name.split(".")[:2] in [["rejoinder", part] for part in OF_THE_GENERATOR]}
+    assert "rejoinder.channels.fetching" not in modules
     assert not modules & {"asyncio", "boto3", "aws_xray_sdk"}
 
 

@@ -12,6 +12,7 @@ import recording_bot
 from deployment import (
     CONVERSATION,
     GENERATOR_ARN,
+    SECRET,
     TELEGRAM_SECRET,
     Context,
     Deployment,
@@ -25,7 +26,7 @@ from deployment import (
 from loopback import Say
 from rejoinder import gateway
 from rejoinder.observe.memory import MemoryObserver
-from rejoinder.ports import Permanent, Response, Transient
+from rejoinder.ports import Media, Permanent, Response, Transient
 from rejoinder.protocol.wakeups import ForReceived
 from rejoinder.run import run
 from rejoinder.settings import SettingsError
@@ -320,6 +321,30 @@ def test_the_log_has_the_course_of_a_burst_and_no_text_nor_secret(
     assert {"recorded", "claimed", "committed", "sent"} <= counted
     for secret in ("202-555-0111", "ana@example.org", "a-webhook-secret", "re: "):
         assert secret not in captured.out + captured.err
+
+
+def test_a_deployed_bot_gets_what_was_sent(deployment: Deployment) -> None:
+    """Through the account's secret, which says where attachments lie."""
+    fields = {"secret": SECRET, "reply_url": f"{deployment.receiver.url}/replies", "media_url": deployment.receiver.url}
+    deployment.client("ssm").put_parameter(
+        Name="/rejoinder/dev/webhook/default", Value=json.dumps(fields), Type="SecureString", Overwrite=True
+    )
+    deployment.receiver.answers = [Say(200, b"OggS")]
+    fetched: list[Media] = []
+
+    def fetch() -> None:
+        (turn,) = recording_bot.turns
+        fetched.append(turn.fetch(turn.messages[0].attachments[0]))
+
+    recording_bot.during.append(fetch)
+    voice = {"kind": "audio", "url": f"{deployment.receiver.url}/voice/1", "mime": "audio/ogg"}
+    deployment.ingest(written("m-1", "listen", attachments=[voice]))
+    deployment.settle()
+    assert fetched == [Media(b"OggS", "audio/ogg")]
+    assert [(one.method, one.path) for one in deployment.receiver.received] == [
+        ("GET", "/voice/1"),
+        ("POST", "/replies"),
+    ]
 
 
 # --- accounts with something of their own ---

@@ -11,6 +11,8 @@ from rejoinder.ports import (
     Event,
     Inbound,
     Malformed,
+    Media,
+    Permanent,
     Replied,
     Reply,
     Request,
@@ -20,7 +22,7 @@ from rejoinder.ports import (
     Turn,
     UnknownOutcome,
 )
-from rejoinder.protocol.conversation import Lease, Message, Row
+from rejoinder.protocol.conversation import Attachment, Lease, Message, Row
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.outcomes import Finished, Lost, Owing
 from rejoinder.protocol.timing import Timing
@@ -62,6 +64,10 @@ class Lines:
 
     async def typing(self, to: Message) -> None:
         """Not shown."""
+
+    async def fetch(self, attachment: Attachment, of: Message, within_ms: int) -> Media:
+        """Never reached: nobody sends files."""
+        raise Permanent("no files")
 
 
 CHANNELS: Mapping[tuple[str, str], Channel] = {("lines", "default"): Lines()}

@@ -7,7 +7,7 @@ import pytest
 
 from loopback import Say, closed_port, serving
 from rejoinder import http
-from rejoinder.ports import Transient, UnknownOutcome
+from rejoinder.ports import Permanent, Transient, UnknownOutcome
 
 QUICK = http.Limits(connect_ms=500, read_ms=200, total_ms=10_000)
 
@@ -128,3 +128,37 @@ def test_a_missing_retry_after_is_none() -> None:
 )
 def test_only_the_host_of_a_url_may_be_logged(url: str, host: str) -> None:
     assert http.host_of(url) == host
+
+
+def test_a_get_is_answered_whole_whatever_its_status() -> None:
+    with serving(Say(418, b"teapot", {"X-Kind": "tea"})) as server:
+        answer = http.get(f"{server.url}/pot?x=1", {"x-secret": "s"})
+    assert (answer.status, answer.body, answer.headers["x-kind"]) == (418, b"teapot", "tea")
+    (request,) = server.received
+    assert (request.method, request.path, request.body) == ("GET", "/pot?x=1", b"")
+    assert request.headers["x-secret"] == "s"
+
+
+def test_a_get_that_failed_is_transient_however_far_it_came() -> None:
+    """It has changed nothing on the other side."""
+    with serving(Say(cut="after request"), Say(200, b"half", cut="in answer")) as server:
+        for _ in range(2):
+            with pytest.raises(Transient, match=r"no answer came|cut off") as raised:
+                http.get(f"{server.url}/secret-token", {}, QUICK)
+            assert "secret-token" not in str(raised.value)
+    with pytest.raises(Transient, match=r"no answer came \(connect_ms 500, read_ms 200\)"):
+        http.get(f"{closed_port()}/secret-token", {}, QUICK)
+
+
+def test_silence_after_a_get_is_transient() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(Transient, match="read_ms 200"):
+        http.get(f"http://127.0.0.1:{silent.getsockname()[1]}", {}, QUICK)
+
+
+@pytest.mark.parametrize(
+    "say", [Say(200, b"x" * 1_001), Say(200, b"x", length=1_001), Say(200, chunks=(b"x" * 1_001,))]
+)
+def test_a_get_of_too_much_is_never_to_be_repeated(say: Say) -> None:
+    with serving(say) as server, pytest.raises(Permanent, match="1000"):
+        http.get(server.url, {}, http.Limits(max_bytes=1_000))
+    assert len(server.received) == 1

@@ -4,7 +4,7 @@ A bot needs three names: the `Turn` that it gets, the `Reply` that it gives, and
 with a meaning: `Transient` (try again), `Permanent` (do not), `UnknownOutcome` (it may have happened).
 """
 
-from rejoinder.ports import Buttons, File, Image, Permanent, Raw, Reply, Text, Transient, Turn, UnknownOutcome
+from rejoinder.ports import Buttons, File, Image, Media, Permanent, Raw, Reply, Text, Transient, Turn, UnknownOutcome
 from rejoinder.protocol.conversation import Attachment, Message
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Buttons",
     "File",
     "Image",
+    "Media",
     "Message",
     "Permanent",
     "Raw",

@@ -1,14 +1,15 @@
 """HTTP to the outside over one connection pool a process: what was answered, or what certainly did not happen.
 
-Whether a request can have reached the other side is observed, not guessed from an exception's class: the body notes
-when it is asked for its bytes. A failure before that is `Transient`, one after it is `UnknownOutcome`. Nothing is
-retried and no redirect is followed here. A reason names the host and never the path: some APIs put their token there.
+Whether a POST can have reached the other side is observed, not guessed from an exception's class: the body notes when
+it is asked for its bytes. A failure before that is `Transient`, one after it is `UnknownOutcome`. A GET changes nothing
+there, so that its failures are all `Transient`. Nothing is retried and no redirect is followed here. A reason names the
+host and never the path: some APIs put their token there.
 """
 
 import http.client
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 from urllib3 import BaseHTTPResponse, PoolManager, Timeout
 from urllib3.exceptions import HTTPError
 
-from rejoinder.ports import Transient, UnknownOutcome
+from rejoinder.ports import Permanent, Transient, UnknownOutcome
 
 IDLE_S = 4.0
 """A connection unused for longer is not used again. A frozen Lambda's connections die without a word, and a request
@@ -62,6 +63,10 @@ class Answer:
     body: bytes
 
 
+class TooLong(UnknownOutcome):
+    """An answer is longer than the limit, and is not read on."""
+
+
 @dataclass(slots=True)
 class Streamed:
     """An answer whose body is still coming.
@@ -88,7 +93,7 @@ class Streamed:
         while chunk := self._next():
             taken += len(chunk)
             if taken > self._limits.max_bytes:
-                raise UnknownOutcome(f"{self.host}: the answer is over {self._limits.max_bytes} bytes")
+                raise TooLong(f"{self.host}: the answer is over {self._limits.max_bytes} bytes")
             if time.monotonic() > self._until:
                 raise UnknownOutcome(f"{self.host}: the answer was not complete after {self._limits.total_ms} ms")
             yield chunk
@@ -125,9 +130,42 @@ def post(url: str, body: bytes, headers: Mapping[str, str], limits: Limits = USU
         return Answer(streamed.status, streamed.headers, b"".join(streamed.chunks()))
 
 
-@contextmanager
-def stream(url: str, body: bytes, headers: Mapping[str, str], limits: Limits = USUAL) -> Iterator[Streamed]:
+def stream(
+    url: str, body: bytes, headers: Mapping[str, str], limits: Limits = USUAL
+) -> AbstractContextManager[Streamed]:
     """Make one POST and give the answer while its body comes; leaving the block ends the exchange.
+
+    Raises:
+        Transient: certainly not sent.
+        UnknownOutcome: may have been received.
+    """
+    return _exchange("POST", url, {**headers, "content-length": str(len(body))}, limits, _NotedBody(body))
+
+
+def get(url: str, headers: Mapping[str, str], limits: Limits = USUAL) -> Answer:
+    """Make one GET and read the whole answer. One whose header says that it is too long is not read at all.
+
+    Raises:
+        Transient: no answer, or not to its end within the limits.
+        Permanent: the answer is longer than `max_bytes`.
+    """
+    try:
+        with _exchange("GET", url, headers, limits, None) as streamed:
+            length = streamed.headers.get("content-length", "")
+            if length.isdecimal() and int(length) > limits.max_bytes:
+                raise Permanent(f"{streamed.host}: the answer has {length} bytes; at most {limits.max_bytes} are read")
+            return Answer(streamed.status, streamed.headers, b"".join(streamed.chunks()))
+    except TooLong as long:
+        raise Permanent(str(long)) from None
+    except UnknownOutcome as failed:
+        raise Transient(str(failed)) from None
+
+
+@contextmanager
+def _exchange(
+    method: str, url: str, headers: Mapping[str, str], limits: Limits, body: "_NotedBody | None"
+) -> Iterator[Streamed]:
+    """Make one request; leaving the block ends the exchange.
 
     Raises:
         Transient: certainly not sent.
@@ -135,16 +173,15 @@ def stream(url: str, body: bytes, headers: Mapping[str, str], limits: Limits = U
     """
     host = host_of(url)
     until = time.monotonic() + limits.total_ms / 1000
-    noted = _NotedBody(body)
     try:
         response = (
             _connections()
             .pool()
             .request(
-                "POST",
+                method,
                 url,
-                body=noted,
-                headers={**headers, "content-length": str(len(body))},
+                body=body,
+                headers=headers,
                 timeout=Timeout(connect=limits.connect_ms / 1000, read=limits.read_ms / 1000),
                 retries=False,
                 redirect=False,
@@ -152,7 +189,7 @@ def stream(url: str, body: bytes, headers: Mapping[str, str], limits: Limits = U
             )
         )
     except (HTTPError, http.client.HTTPException, OSError, ValueError) as error:
-        raise _translated(error, host, limits, begun=noted.begun) from None  # the original may quote URL or headers
+        raise _translated(error, host, limits, body=body) from None  # the original may quote URL or headers
     try:
         lower = {name.lower(): value for name, value in response.headers.items()}
         yield Streamed(host, response.status, lower, response, limits, until)
@@ -182,15 +219,17 @@ def retry_after_ms(headers: Mapping[str, str], now_ms: int) -> int | None:
     return min(max(wait_ms, 0), MAX_RETRY_AFTER_MS)
 
 
-def _translated(error: Exception, host: str, limits: Limits, *, begun: bool) -> Transient | UnknownOutcome:
+def _translated(
+    error: Exception, host: str, limits: Limits, *, body: "_NotedBody | None"
+) -> Transient | UnknownOutcome:
     """Name the failure by what can have happened on the other side."""
     name = type(error).__name__
-    if begun:
+    if body is not None and body.begun:
         return UnknownOutcome(f"{host}: {name} after the request was written (read_ms {limits.read_ms})")
+    happened = "no answer came" if body is None else "nothing was sent"
+    bounds = f"connect_ms {limits.connect_ms}" + (f", read_ms {limits.read_ms}" if body is None else "")
     # a ValueError is ours: a URL, or a header made of a token, that cannot be sent
-    return Transient(
-        f"{host}: {name}, nothing was sent (connect_ms {limits.connect_ms})", ours=isinstance(error, ValueError)
-    )
+    return Transient(f"{host}: {name}, {happened} ({bounds})", ours=isinstance(error, ValueError))
 
 
 @dataclass(slots=True)

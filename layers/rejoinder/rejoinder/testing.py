@@ -23,8 +23,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from rejoinder.ports import Event, Inbound, Policy, Reply, Request, Response, Transient, Turn, UnknownOutcome, part_text
-from rejoinder.protocol.conversation import Message, Row
+from rejoinder.ports import (
+    Event,
+    Fault,
+    Inbound,
+    Media,
+    Policy,
+    Reply,
+    Request,
+    Response,
+    Transient,
+    Turn,
+    UnknownOutcome,
+    part_text,
+)
+from rejoinder.protocol.conversation import Attachment, Message, Row
 from rejoinder.protocol.timing import Timing
 
 if TYPE_CHECKING:
@@ -78,6 +91,7 @@ class Race:
 
     timeline: "Timeline"
     told: Told
+    channel: "RaceChannel"
     requests: list[Request] = field(default_factory=list)
     written: int = 0
 
@@ -93,10 +107,23 @@ def conversation_of(chat: str) -> str:
 
 
 class RaceChannel:
-    """Implements `ports.Channel`: people write through `burst`, and what they are sent is kept."""
+    """Implements `ports.Channel`: people write through `burst`, and what they are sent is kept.
+
+    Implements `ports.Channels`, too: it is the one account.
+    """
 
     taken: Response | None = None
     typing_ms: int | None = None
+
+    def __init__(self) -> None:
+        self.media: dict[str, Media | Fault] = {}
+
+    async def channel(self, name: str, via: str) -> "RaceChannel":  # noqa: ARG002
+        """Find the one account."""
+        return self
+
+    async def refreshed(self, name: str, via: str) -> None:
+        """Its proofs never fail."""
 
     def verify(self, request: Request, now_ms: int) -> None:
         """Everybody may write."""
@@ -107,7 +134,11 @@ class RaceChannel:
 
     def parse(self, request: Request, now_ms: int) -> Sequence[Event]:  # noqa: ARG002
         """Read what `burst` wrote."""
-        return [Inbound(**fields) for fields in json.loads(request.body)]
+        written = json.loads(request.body)
+        return [
+            Inbound(**fields | {"attachments": tuple(Attachment(**one) for one in fields["attachments"])})
+            for fields in written
+        ]
 
     def render(self, reply: Reply, to: Message) -> tuple[str, ...]:  # noqa: ARG002
         """Write each part as the text that a person would see."""
@@ -122,6 +153,13 @@ class RaceChannel:
 
     async def typing(self, to: Message) -> None:
         """Nobody looks."""
+
+    async def fetch(self, attachment: Attachment, of: Message, within_ms: int) -> Media:  # noqa: ARG002
+        """Give what `burst` was given, or raise it."""
+        media = self.media[attachment.ref]
+        if isinstance(media, Fault):
+            raise media
+        return media
 
 
 @contextmanager
@@ -146,20 +184,23 @@ def race(
         UnansweredError: when all is over, somebody still waits.
     """
     from rejoinder.bots.function import answer  # noqa: PLC0415  # not before somebody races: this module is a plugin
+    from rejoinder.media import Fetching  # noqa: PLC0415
     from rejoinder.simulator.records import START_MS, Thought  # noqa: PLC0415
     from rejoinder.simulator.timeline import Timeline  # noqa: PLC0415
 
     told = Told(timing or Timing())
+    channel = RaceChannel()
 
     def think(turn: Turn) -> Thought:
+        turn.fetch = Fetching(channel, timeline.clock, timeline.observer).at(turn)
         told.turns.append(turn)
         result: Any = answer(bot, turn)
         return Thought(result, round(thinks * 1000))
 
     policy = Policy(in_doubt=in_doubt, fallback=fallback)
-    timeline = Timeline(think, {("race", "default"): RaceChannel()}, timing=told.timing, policy=policy)
+    timeline = Timeline(think, {("race", "default"): channel}, timing=told.timing, policy=policy)
     _LAST.append(told)
-    token = _RACE.set(Race(timeline, told))
+    token = _RACE.set(Race(timeline, told, channel))
     try:
         yield told
     finally:
@@ -185,7 +226,14 @@ def _running() -> Race:
 # --- what people do ---------------------------------------------------------------------------------------------------
 
 
-def burst(*texts: str, at: float = 0.0, gap: float = 0.0, by: str = "ana", chat: str | None = None) -> None:
+def burst(
+    *texts: str,
+    at: float = 0.0,
+    gap: float = 0.0,
+    by: str = "ana",
+    chat: str | None = None,
+    media: Sequence[Media | Fault] = (),
+) -> None:
     """Somebody writes one message, or several in a row.
 
     Args:
@@ -194,20 +242,36 @@ def burst(*texts: str, at: float = 0.0, gap: float = 0.0, by: str = "ana", chat:
         gap: seconds between one and the next.
         by: who writes.
         chat: where; a chat of their own if None. Several people in one chat make a group.
+        media: files that come with the last message, or with one without a text. A fault stands for a photo, and is
+            what `turn.fetch` raises for it.
     """
     running = _running()
+    texts = texts or ("",)
     for place, text in enumerate(texts):
         running.written += 1
-        message = {
+        message: dict[str, Any] = {
             "conversation_id": conversation_of(chat or by),
             "provider_id": f"message {running.written}",
             "author": by,
             "author_name": by.capitalize(),
             "text": text,
+            "attachments": attached(running, media) if place == len(texts) - 1 else [],
         }
         request = Request("POST", "/webhooks/race/default", {}, json.dumps([message]).encode())
         running.requests.append(request)
         running.timeline.webhook(round((at + place * gap) * 1000), "race", request)
+
+
+def attached(running: Race, media: Sequence[Media | Fault]) -> list[dict[str, str]]:
+    """Keep files until they are fetched, and write them as a message's attachments: only `ref` leads to one."""
+    written = []
+    for file in media:
+        ref = f"file {len(running.channel.media) + 1}"
+        running.channel.media[ref] = file
+        mime = file.mime if isinstance(file, Media) else "image/jpeg"
+        family = mime.partition("/")[0]
+        written.append({"kind": family if family in {"image", "audio", "video"} else "file", "ref": ref, "mime": mime})
+    return written
 
 
 def redeliver(*, at: float, message: int = -1) -> None:

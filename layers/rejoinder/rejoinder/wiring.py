@@ -181,12 +181,14 @@ class Wiring:
         from rejoinder.bots.function import FunctionBot, load  # noqa: PLC0415  # the generator's alone, as are these
         from rejoinder.calling import Topic  # noqa: PLC0415
         from rejoinder.effects import Effects  # noqa: PLC0415
+        from rejoinder.media import Fetching  # noqa: PLC0415
         from rejoinder.newer import Look  # noqa: PLC0415
         from rejoinder.waking import Waking  # noqa: PLC0415
 
         settings = self.settings
         per_account = settings.per_account
         functions = {name: load(name) for name in per_account.bots}
+        fetching = Fetching(self._accounts, self._clock, self.observer)
         notifier = Topic(self._clients.sns, settings.handoff_topic_arn)
 
         def waking(generator_arn: str) -> "Waking":
@@ -206,6 +208,7 @@ class Wiring:
                         self._clock,
                         secret=self._secrets.read,
                         once=effects.once_in,
+                        fetch=fetching.at,
                         watched=look.at,
                     ),
                     clock=self._clock,

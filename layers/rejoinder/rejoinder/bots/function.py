@@ -20,6 +20,7 @@ from rejoinder.ports import (
     Buttons,
     Clock,
     EffectInDoubt,
+    Fetch,
     File,
     Image,
     Once,
@@ -79,6 +80,7 @@ class FunctionBot:
         flag: makes what a waiting caller sleeps on.
         secret: reads a secret by reference, for `turn.secret`.
         once: gives a turn its `once`; None leaves the one that it has.
+        fetch: gives a turn its `fetch`; None leaves the one that it has.
         watched: gives a turn its `outdated` and `newer`; None leaves those that it has.
     """
 
@@ -89,6 +91,7 @@ class FunctionBot:
         flag: Callable[[], Flag] = threading.Event,
         secret: Callable[[str], str] = no_secret,
         once: Callable[[Turn], Once] | None = None,
+        fetch: Callable[[Turn], Fetch] | None = None,
         watched: Callable[[Turn], Watch] | None = None,
     ) -> None:
         self._function = function
@@ -96,6 +99,7 @@ class FunctionBot:
         self._flag = flag
         self._secret = secret
         self._once = once
+        self._fetch = fetch
         self._watched = watched
 
     async def start(self, turn: Turn) -> "FunctionWork":
@@ -108,6 +112,8 @@ class FunctionBot:
         )
         if self._once is not None:
             turn.once = self._once(turn)
+        if self._fetch is not None:
+            turn.fetch = self._fetch(turn)
         watch = None if self._watched is None else self._watched(turn)
         threading.Thread(
             target=lambda: work.end(covering(answer(self._function, turn), watch)),

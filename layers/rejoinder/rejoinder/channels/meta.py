@@ -146,12 +146,41 @@ def post(url: str, access_token: str, payload: Mapping[str, Any], limits: http.L
         Permanent: refused for good.
         UnknownOutcome: the connection broke, or the answer does not say what happened.
     """
-    headers = {"content-type": "application/json", "authorization": f"Bearer {access_token}"}
-    answer = http.post(url, json.dumps(payload).encode(), headers, limits)
+    headers = {"content-type": "application/json", **bearer(access_token)}
+    return _content(http.post(url, json.dumps(payload).encode(), headers, limits))
+
+
+def get(url: str, access_token: str, limits: http.Limits) -> dict[str, Any]:
+    """Read one object.
+
+    Raises:
+        Transient: not now, or (`ours`) for a reason that we must mend.
+        Permanent: there is none any more, or it is not this token's to see: Meta tells the two by one error.
+        UnknownOutcome: the answer says nothing.
+    """
+    answer = http.get(url, bearer(access_token), limits)
+    error = _read(answer).get("error")
+    if isinstance(error, dict) and (error.get("code"), error.get("error_subcode")) == (100, 33):
+        raise Permanent("Meta has no such object, or not for this access token (error 100/33)")
+    return _content(answer)
+
+
+def bearer(access_token: str) -> dict[str, str]:
+    """The header that proves who asks."""
+    return {"authorization": f"Bearer {access_token}"}
+
+
+def _read(answer: http.Answer) -> dict[str, Any]:
+    """The content of an answer; empty where it is not JSON."""
     try:
-        content = reading.read_object(answer.body)
+        return reading.read_object(answer.body)
     except Malformed:
-        content = {}
+        return {}
+
+
+def _content(answer: http.Answer) -> dict[str, Any]:
+    """The content of an answer that is a success."""
+    content = _read(answer)
     if answer.status == 200 and content and "error" not in content:
         return content
     raise fault(answer.status, content, http.retry_after_ms(answer.headers, SystemClock().now_ms()))

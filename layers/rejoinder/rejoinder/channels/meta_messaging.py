@@ -17,8 +17,8 @@ from rejoinder import http
 from rejoinder.channels import meta, reading
 from rejoinder.channels.meta_messaging_events import MessagingReader
 from rejoinder.channels.meta_messaging_parts import Limits, rendered
-from rejoinder.ports import Event, Fault, Permanent, Reply, Request, Response, UnknownOutcome
-from rejoinder.protocol.conversation import Message
+from rejoinder.ports import Event, Fault, Media, Permanent, Reply, Request, Response, UnknownOutcome
+from rejoinder.protocol.conversation import Attachment, Message
 
 OPTIONAL_FIELDS = meta.OPTIONAL_FIELDS | {
     "account_id": "answer this page or Instagram account alone; without it, each that the app is subscribed to",
@@ -68,6 +68,7 @@ class MessagingChannel:
         self._app_secret = fields["app_secret"]
         self._verify_token = fields["verify_token"]
         self._access_token = fields["access_token"]
+        self._graph_url = graph_url
         self._url = f"{graph_url}/me/messages"
         self._reader = MessagingReader(
             platform.name, fields.get("account_id", "").strip(), fields.get("app_id", "").strip()
@@ -136,6 +137,17 @@ class MessagingChannel:
                 self._call({"recipient": {"id": to.address}, "sender_action": action}, meta.TYPING)
         except Fault:
             return  # best effort
+
+    async def fetch(self, attachment: Attachment, of: Message, within_ms: int) -> Media:  # noqa: ARG002  # the port's
+        """Get the file by its address at Meta's, which proves itself and works for a while.
+
+        Raises:
+            Permanent: gone, too large, or no file.
+            Transient: it may come later.
+        """
+        from rejoinder.channels.fetching import Reach, address, begun  # noqa: PLC0415  # ingest never fetches
+
+        return begun(attachment, within_ms, Reach(self._graph_url)).file(address(attachment), attachment.mime)
 
     def _call(self, payload: Mapping[str, Any], limits: http.Limits = meta.SENDING) -> dict[str, Any]:
         return meta.post(self._url, self._access_token, payload, limits)

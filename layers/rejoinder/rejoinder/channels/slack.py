@@ -24,14 +24,16 @@ from rejoinder.ports import (
     Fault,
     Ignored,
     Malformed,
+    Media,
     Permanent,
     Reply,
     Request,
     Response,
+    Transient,
     UnknownOutcome,
     Unverified,
 )
-from rejoinder.protocol.conversation import Message
+from rejoinder.protocol.conversation import Attachment, Message
 
 STATUS = "is typing…"
 
@@ -65,6 +67,12 @@ NOT_SHOWN = frozenset({"invalid_blocks", "invalid_blocks_format", "invalid_attac
 
 SHOWING = frozenset({"blocks", "attachments"})
 """What shows a message otherwise than by its text."""
+
+FILE_DOMAINS = ("slack.com", "slack-gov.com")
+"""Slack's, whose hosts are shown the token; files are moved among them."""
+
+_LOGIN_PAGE = re.compile(rb"\s*<(!doctype\s+)?html", re.IGNORECASE)
+"""What Slack gives with 200 where a token may not read a file."""
 
 _TEAM_TOKEN = re.compile(r"([A-Z0-9]{1,32})=(\S+)")
 
@@ -231,6 +239,30 @@ class SlackChannel:
             self._call("assistant.threads.setStatus", address.team, payload, quick=True)
         except Fault:
             return  # best effort
+
+    async def fetch(self, attachment: Attachment, of: Message, within_ms: int) -> Media:
+        """Ask where the file is, and get it.
+
+        Raises:
+            Permanent: deleted, hidden, too large, no file, or one that lies elsewhere than at Slack.
+            Transient: it may come later, or (`ours`) a bad token, or one without the scope `files:read`.
+        """
+        from rejoinder.channels.fetching import Reach, asking, begun, file_id  # noqa: PLC0415  # ingest never fetches
+
+        download = begun(attachment, within_ms, Reach(self._api_url, FILE_DOMAINS))
+        token = self._token(Address.parse(of.address).team)
+        arguments = {"file": file_id(attachment)}
+        with asking():
+            found = slack_api.ask(f"{self._api_url}/files.info", token, arguments, download.limits()).get("file")
+        file = found if isinstance(found, dict) else {}
+        url = file.get("url_private_download") or file.get("url_private")
+        if not isinstance(url, str) or file.get("is_external") is True:
+            raise Permanent("Slack does not have this file: it is hidden, gone, or lies elsewhere")
+        download.expect(reading.size_field(file, "size"))
+        media = download.file(url, attachment.mime, {"authorization": f"Bearer {token}"}, "the bot token")
+        if attachment.mime != "text/html" and _LOGIN_PAGE.match(media.content):
+            raise Transient("Slack gave its login page for a file; give the app the scope files:read", ours=True)
+        return media
 
     def _post(self, team: str, payload: Mapping[str, Any]) -> None:
         answer = self._call("chat.postMessage", team, payload)

@@ -77,13 +77,13 @@ def call(url: str, token: str, payload: Mapping[str, Any], limits: http.Limits =
     return _call(url, token, json.dumps(payload).encode(), "application/json", limits)
 
 
-def ask(url: str, token: str, arguments: Mapping[str, str]) -> dict[str, Any]:
+def ask(url: str, token: str, arguments: Mapping[str, str], limits: http.Limits = ASKING) -> dict[str, Any]:
     """Make one call of a method that reads; those take forms on every version of the API.
 
     Raises:
         Fault: as `call` does.
     """
-    return _call(url, token, urlencode(arguments).encode(), "application/x-www-form-urlencoded", ASKING)
+    return _call(url, token, urlencode(arguments).encode(), "application/x-www-form-urlencoded", limits)
 
 
 def _call(url: str, token: str, body: bytes, content_type: str, limits: http.Limits) -> dict[str, Any]:

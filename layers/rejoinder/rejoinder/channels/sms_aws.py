@@ -21,6 +21,7 @@ from rejoinder.ports import (
     Ignored,
     Inbound,
     Malformed,
+    Media,
     Part,
     Permanent,
     Raw,
@@ -31,7 +32,7 @@ from rejoinder.ports import (
     UnknownOutcome,
     part_text,
 )
-from rejoinder.protocol.conversation import Message
+from rejoinder.protocol.conversation import Attachment, Message
 from rejoinder.protocol.identity import ConversationId
 
 FIELDS = {"topic_arn": "the ARN of the SNS topic that the number's two-way messages go to"}
@@ -164,6 +165,14 @@ class SmsAwsChannel:
 
     async def typing(self, to: Message) -> None:
         """SMS knows no such sign."""
+
+    async def fetch(self, attachment: Attachment, of: Message, within_ms: int) -> Media:  # noqa: ARG002  # the port's
+        """An SMS has no files.
+
+        Raises:
+            Permanent: always.
+        """
+        raise Permanent("an SMS has no files")
 
 
 def _contents(part: Part) -> list[dict[str, Any]]:

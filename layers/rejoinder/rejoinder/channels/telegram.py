@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
 from rejoinder import http
 from rejoinder.channels import reading
@@ -18,6 +19,7 @@ from rejoinder.ports import (
     Event,
     Fault,
     Malformed,
+    Media,
     Permanent,
     Reply,
     Request,
@@ -26,7 +28,7 @@ from rejoinder.ports import (
     UnknownOutcome,
     Unverified,
 )
-from rejoinder.protocol.conversation import Message
+from rejoinder.protocol.conversation import Attachment, Message
 
 FIELDS = {
     "token": "the bot's token, from @BotFather",
@@ -69,7 +71,9 @@ class TelegramChannel:
     def __init__(self, token: str, secret: str, api_url: str) -> None:
         self._reader = UpdateReader(token.partition(":")[0])
         self._secret = secret
+        self._api_url = api_url
         self._base_url = f"{api_url}/bot{token}"
+        self._files_url = f"{api_url}/file/bot{token}"
         self._moved: dict[object, int] = {}
 
     def verify(self, request: Request, now_ms: int) -> None:  # noqa: ARG002  # Telegram signs no time
@@ -152,6 +156,30 @@ class TelegramChannel:
         for method, payload in calls:
             with suppress(Fault):  # best effort; a button that is answered already must not hide the typing
                 self.call(method, payload, TYPING)
+
+    async def fetch(self, attachment: Attachment, of: Message, within_ms: int) -> Media:  # noqa: ARG002  # the port's
+        """Ask where the file is, and get it.
+
+        Raises:
+            Permanent: gone, too large, no file, or a server of one's own keeps it on its disk.
+            Transient: it may come later, or (`ours`) a bad token.
+        """
+        from rejoinder.channels.fetching import Reach, asking, begun, file_id  # noqa: PLC0415  # ingest never fetches
+
+        download = begun(attachment, within_ms, Reach(self._api_url))
+        try:
+            with asking():
+                found = self.call("getFile", {"file_id": file_id(attachment)}, download.limits())
+        except BadRequest as refusal:
+            raise Permanent(f"{refusal} (a bot is given files of at most 20 MB)") from None
+        file = found if isinstance(found, dict) else {}
+        download.expect(reading.size_field(file, "file_size"))
+        path = file.get("file_path")
+        if not isinstance(path, str) or not path:
+            raise Permanent("Telegram answered getFile without a file_path")
+        if path.startswith("/"):
+            raise Permanent("the Bot API server keeps the file on its own disk; run it without --local to fetch files")
+        return download.file(f"{self._files_url}/{quote(path)}", attachment.mime, hint="the bot's token")
 
     def call(self, method: str, payload: Mapping[str, Any], limits: http.Limits) -> Any:
         """Make one request of any method, and give the `result` of a success.

@@ -21,8 +21,8 @@ from rejoinder.channels.twilio_errors import fault
 from rejoinder.channels.twilio_events import read
 from rejoinder.channels.twilio_parts import rendered
 from rejoinder.channels.twilio_proof import form, verify
-from rejoinder.ports import Event, Ignored, Malformed, Permanent, Reply, Request, Response, UnknownOutcome
-from rejoinder.protocol.conversation import Message
+from rejoinder.ports import Event, Ignored, Malformed, Media, Permanent, Reply, Request, Response, UnknownOutcome
+from rejoinder.protocol.conversation import Attachment, Message
 from rejoinder.system import SystemClock
 
 API_URL = "https://api.twilio.com"
@@ -74,6 +74,7 @@ class TwilioChannel:
         self._advanced = bool(fields.get("opt_out"))
         self._service_sid = fields.get("messaging_service_sid", "")
         api_url = (fields.get("api_url") or API_URL).rstrip("/")
+        self._api_url = api_url
         account = quote(fields["account_sid"], safe="")
         self._messages_url = f"{api_url}/2010-04-01/Accounts/{account}/Messages.json"
         name = fields.get("api_key") or fields["account_sid"]
@@ -151,6 +152,19 @@ class TwilioChannel:
 
     async def typing(self, to: Message) -> None:
         """SMS knows no such sign."""
+
+    async def fetch(self, attachment: Attachment, of: Message, within_ms: int) -> Media:  # noqa: ARG002  # the port's
+        """Get the file: Twilio wants to know who asks, and leads to where it lies, which does not.
+
+        Raises:
+            Permanent: gone, too large, or no file.
+            Transient: it may come later, or (`ours`) a bad token.
+        """
+        from rejoinder.channels.fetching import Reach, address, begun  # noqa: PLC0415  # ingest never fetches
+
+        download = begun(attachment, within_ms, Reach(self._api_url, ("twilio.com",)))
+        credentials = {"authorization": self._authorization}
+        return download.file(address(attachment), attachment.mime, credentials, "account_sid and the tokens")
 
 
 def encoded(parameters: Mapping[str, Any]) -> bytes:

@@ -32,6 +32,7 @@ from rejoinder.ports import (
     Image,
     Inbound,
     Malformed,
+    Media,
     Part,
     PauseAsked,
     Permanent,
@@ -56,6 +57,10 @@ FIELDS = {
 }
 OPTIONAL_FIELDS = {
     "account": "the name of this account in conversation ids; without it, the label in the URL",
+    "media_url": (
+        "where attachments lie, if that is inside or http, such as http://media.internal:8080: that host is asked "
+        "too; without it, https addresses with a public name alone"
+    ),
     "controls": "`all` lets it pause and resume conversations of every channel, by their whole ids",
 }
 
@@ -81,22 +86,32 @@ def from_fields(via: str, fields: Mapping[str, str]) -> "WebhookChannel":
         Permanent: fields are missing, or `reply_url` is no http(s) address.
     """
     reading.require_fields("webhook", via, fields, FIELDS)
-    reply_url = fields["reply_url"].strip()
-    try:
-        parts = urlsplit(reply_url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname)
-    except ValueError:
-        usable = False
-    if not usable:
-        raise Permanent(
-            f"channel webhook, account {via}: reply_url must begin with http:// or https:// and name a host"
-        )
+    reply_url, media_url = fields["reply_url"].strip(), fields.get("media_url", "").strip()
+    for name, url in (("reply_url", reply_url), ("media_url", media_url or reply_url)):
+        if not _usable(url):
+            raise Permanent(
+                f"channel webhook, account {via}: {name} must begin with http:// or https:// and name a host"
+            )
     controls = fields.get("controls", "")
     if controls not in {"", "all"}:
         raise Permanent(f"channel webhook, account {via}: controls is {controls[:40]!r}; allowed is all, or nothing")
     return WebhookChannel(
-        fields.get("account") or via, fields["secret"], reply_url, SystemClock(), controls=controls == "all"
+        fields.get("account") or via,
+        fields["secret"],
+        reply_url,
+        SystemClock(),
+        media_url=media_url,
+        controls=controls == "all",
     )
+
+
+def _usable(url: str) -> bool:
+    """Whether it is an http(s) address."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        return False
 
 
 def signature_headers(secret: str, body: bytes, now_ms: int) -> dict[str, str]:
@@ -117,11 +132,21 @@ class WebhookChannel:
     taken = None
     typing_ms = None
 
-    def __init__(self, account: str, secret: str, reply_url: str, clock: Clock, *, controls: bool = False) -> None:
+    def __init__(
+        self,
+        account: str,
+        secret: str,
+        reply_url: str,
+        clock: Clock,
+        *,
+        media_url: str = "",
+        controls: bool = False,
+    ) -> None:
         self._account = account
         self._secret = secret
         self._reply_url = reply_url
         self._clock = clock
+        self._media_url = media_url
         self._controls = controls
 
     def verify(self, request: Request, now_ms: int) -> None:
@@ -280,6 +305,18 @@ class WebhookChannel:
 
     async def typing(self, to: Message) -> None:
         """There is no such sign."""
+
+    async def fetch(self, attachment: Attachment, of: Message, within_ms: int) -> Media:  # noqa: ARG002  # the port's
+        """Get the file by its address, with no proof of who asks.
+
+        Raises:
+            Permanent: gone, too large, no file, or nowhere that this account may reach.
+            Transient: it may come later.
+        """
+        from rejoinder.channels.fetching import Reach, address, begun  # noqa: PLC0415  # ingest never fetches
+
+        download = begun(attachment, within_ms, Reach(self._media_url))
+        return download.file(address(attachment), attachment.mime, hint="media_url")
 
 
 def _sent_at_ms(value: object, name: str = "sent_at") -> int | None:

@@ -10,12 +10,16 @@ Source: WhatsApp Business Platform, Cloud API, "Messages" and "Typing indicators
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from rejoinder.channels import meta, reading
 from rejoinder.channels.whatsapp_events import Address, EntryReader
 from rejoinder.channels.whatsapp_parts import rendered
-from rejoinder.ports import Event, Fault, Reply, Request, Response, UnknownOutcome
-from rejoinder.protocol.conversation import Message
+from rejoinder.ports import Event, Fault, Media, Permanent, Reply, Request, Response, UnknownOutcome
+from rejoinder.protocol.conversation import Attachment, Message
+
+MEDIA_DOMAINS = ("fbsbx.com", "facebook.com", "fbcdn.net", "whatsapp.net")
+"""Meta's, where media lie: who listens there is shown the access token ("Media: Download media")."""
 
 FIELDS = meta.FIELDS
 OPTIONAL_FIELDS = meta.OPTIONAL_FIELDS
@@ -118,6 +122,27 @@ class WhatsAppChannel:
             self._call(Address.parse(to.address).sender, typing_payload(to), quick=True)
         except Fault:
             return  # best effort
+
+    async def fetch(self, attachment: Attachment, of: Message, within_ms: int) -> Media:  # noqa: ARG002  # the port's
+        """Ask for the file's address, which is good for five minutes, and get it.
+
+        Raises:
+            Permanent: gone (after 30 days), too large, or no file.
+            Transient: it may come later, or (`ours`) a bad token.
+        """
+        from rejoinder.channels.fetching import Reach, asking, begun, file_id  # noqa: PLC0415  # ingest never fetches
+
+        download = begun(attachment, within_ms, Reach(self._graph_url, MEDIA_DOMAINS))
+        media_id = quote(file_id(attachment), safe="")
+        with asking():
+            found = meta.get(f"{self._graph_url}/{media_id}", self._access_token, download.limits())
+        size = str(found.get("file_size", ""))  # a number, or the same as a text
+        download.expect(int(size) if size.isascii() and size.isdigit() and len(size) < 16 else 0)
+        url, mime = found.get("url"), found.get("mime_type")
+        if not isinstance(url, str) or not url:
+            raise Permanent("Meta answered for a media id without an address")
+        said = mime if isinstance(mime, str) else attachment.mime
+        return download.file(url, said, meta.bearer(self._access_token), "the access token")
 
     def _call(self, phone_number_id: str, payload: Mapping[str, Any], *, quick: bool = False) -> dict[str, Any]:
         url = f"{self._graph_url}/{phone_number_id}/messages"

@@ -20,13 +20,14 @@ from rejoinder.channels.whatsapp_parts import rendered
 from rejoinder.ports import (
     Event,
     Fault,
+    Media,
     Permanent,
     Reply,
     Request,
     Response,
     UnknownOutcome,
 )
-from rejoinder.protocol.conversation import Message
+from rejoinder.protocol.conversation import Attachment, Message
 
 META_API_VERSION = "v20.0"
 """The service supports its own list of versions (AWS General Reference, End User Messaging Social endpoints)."""
@@ -150,6 +151,17 @@ class WhatsAppAwsChannel:
             self._call(Address.parse(to.address).sender, typing_payload(to), TYPING_S)
         except Fault:
             return  # best effort
+
+    async def fetch(self, attachment: Attachment, of: Message, within_ms: int) -> Media:  # noqa: ARG002  # the port's
+        """Refuse: `GetWhatsAppMessageMedia` puts a file into a bucket of one's own, and a deployment has none.
+
+        Raises:
+            Permanent: always.
+        """
+        raise Permanent(
+            "End User Messaging gives out files into an S3 bucket alone, and this deployment has none; a bot with "
+            "a bucket calls GetWhatsAppMessageMedia by itself, with the attachment's ref"
+        )
 
     def _call(
         self, arn: str, payload: Mapping[str, Any], limits_s: tuple[float, float] = SENDING_S

@@ -25,6 +25,7 @@ from rejoinder.local.send import PLAYGROUND_SECRET, resolved
 from rejoinder.local.server import Server
 from rejoinder.local.telegram_polling import TelegramPolling
 from rejoinder.local.terminal import OK, USAGE, CommandFailed, say
+from rejoinder.media import Fetching
 from rejoinder.newer import Look
 from rejoinder.per_account import PerAccount
 from rejoinder.ports import Channel, Clock, Fault, Permanent, Turn
@@ -155,6 +156,7 @@ def served(
         f"webhook/{label}": WebhookChannel(label, secret, f"{server.url}/replies", clock)
         for label in webhook_accounts(settings.per_account)
     }
+    accounts = TheseAccounts({**webhooks, **more})
     deployment = Deployment(
         settings,
         lambda store, observer: FunctionBot(
@@ -162,9 +164,10 @@ def served(
             clock,
             secret=lambda reference: desk_secrets().read(reference),
             once=Effects(store, clock, SystemIds(), observer, settings.timing).once_in,
+            fetch=Fetching(accounts, clock, observer).at,
             watched=Look(store, clock, settings.policy.on_newer, settings.timing.absorb_ms).at,
         ),
-        TheseAccounts({**webhooks, **more}),
+        accounts,
         clock,
         Feed(clock.now_ms),
         write,

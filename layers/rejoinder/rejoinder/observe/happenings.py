@@ -37,6 +37,7 @@ HAPPENINGS: dict[str, str] = {
     "handoff_delayed": "warning",
     "lost": "warning",
     "moment_unsaid": "warning",
+    "not_fetched": "warning",
     "renewal_failed": "warning",
     "send_delayed": "warning",
     "sweep_cut_short": "warning",

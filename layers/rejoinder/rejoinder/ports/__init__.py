@@ -16,6 +16,7 @@ from rejoinder.ports.faults import (
     Unverified,
     Unwanted,
 )
+from rejoinder.ports.media import FETCH_MS, MAX_MEDIA_BYTES, PICTURES, Fetch, Media, no_media
 from rejoinder.ports.replies import Buttons, File, Image, Part, Raw, Reply, Text, part_text
 from rejoinder.ports.store import Store
 from rejoinder.ports.turns import (
@@ -65,7 +66,10 @@ from rejoinder.ports.world import (
 )
 
 __all__ = [
+    "FETCH_MS",
     "MAX_HANDOFF_LENGTH",
+    "MAX_MEDIA_BYTES",
+    "PICTURES",
     "Bot",
     "BotFailed",
     "Buttons",
@@ -77,6 +81,7 @@ __all__ = [
     "EffectInDoubt",
     "Event",
     "Fault",
+    "Fetch",
     "File",
     "Grant",
     "HandoverChoice",
@@ -86,6 +91,7 @@ __all__ = [
     "Inbound",
     "LateEdits",
     "Malformed",
+    "Media",
     "Newer",
     "NobodyOnDuty",
     "Notifier",
@@ -117,6 +123,7 @@ __all__ = [
     "Unwanted",
     "WakeUps",
     "Work",
+    "no_media",
     "no_secret",
     "none_newer",
     "not_recorded",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from rejoinder.ports.faults import Permanent
+from rejoinder.ports.media import Fetch, no_media
 from rejoinder.ports.replies import Reply
 from rejoinder.protocol.conversation import Lease, Message, TurnRecord
 from rejoinder.protocol.effects import effect_key, idempotency_key
@@ -142,6 +143,7 @@ class Turn:
         stopped: tells whether the reply is no longer wanted (time ran out, or another holder took over).
         secret: reads a secret or another parameter by reference (`ssm:NAME`, `secretsmanager:NAME`, at the desk
             `env:NAME`), from memory for some minutes.
+        fetch: gets the file behind an attachment, such as a photo or a voice message; the turn waits for it.
         once: makes an effect happen once, however often this turn is generated.
         grant: by what right; None for a turn that was made by hand.
         tally: what the bot notes beside its answer; every copy of the turn has the same.
@@ -158,6 +160,7 @@ class Turn:
     newer: Newer = none_newer
     stopped: Callable[[], bool] = lambda: False
     secret: Callable[[str], str] = no_secret
+    fetch: Fetch = no_media
     once: Once = not_recorded
     grant: Grant | None = None
     tally: Tally = field(default_factory=Tally)

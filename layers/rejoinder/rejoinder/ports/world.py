@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from rejoinder.ports.faults import Permanent
+from rejoinder.ports.media import Media
 from rejoinder.ports.replies import Reply
 from rejoinder.ports.store import Store
 from rejoinder.ports.turns import Bot
 from rejoinder.ports.webhooks import Event, Request, Response
-from rejoinder.protocol.conversation import Message
+from rejoinder.protocol.conversation import Attachment, Message
 from rejoinder.protocol.timing import Timing
 from rejoinder.protocol.wakeups import WakeUp
 
@@ -120,6 +121,19 @@ class Channel(Protocol):
 
     async def typing(self, to: Message) -> None:
         """Show that a reply is being written. Best effort: never raises."""
+
+    async def fetch(self, attachment: Attachment, of: Message, within_ms: int) -> Media:
+        """Get the file behind an attachment. It changes nothing on the other side.
+
+        Args:
+            attachment: as the channel has parsed it.
+            of: the message that it came with; its address says by which of our numbers or workspaces.
+            within_ms: until it must be there.
+
+        Raises:
+            Permanent: gone, over `MAX_MEDIA_BYTES`, or nothing that can be fetched.
+            Transient: it may come later; `ours` where a token or a permission is missing.
+        """
 
 
 class Notifier(Protocol):

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from rejoinder.ports import Channel, Event, Reply, Request, Response
-from rejoinder.protocol.conversation import Message
+from rejoinder.ports import Channel, Event, Media, Reply, Request, Response
+from rejoinder.protocol.conversation import Attachment, Message
 from rejoinder.simulator.stepping import Call
 
 
@@ -50,3 +50,7 @@ class SteppedChannel:
     async def typing(self, to: Message) -> None:
         """A step: the channel shows that a reply is being written."""
         await Call("channel", "typing", (self.account, to))
+
+    async def fetch(self, attachment: Attachment, of: Message, within_ms: int) -> Media:
+        """No step: it changes nothing, and whoever asks is a bot, which is one step as a whole."""
+        return await self.real.fetch(attachment, of, within_ms)
