@@ -7,7 +7,8 @@ from typing import Any
 
 from rejoinder.bots.folding import folded
 from rejoinder.bots.model import Entry
-from rejoinder.ports import Turn
+from rejoinder.bots.pictures import Unseen
+from rejoinder.ports import Media, Turn
 from rejoinder.protocol.conversation import Attachment, Message, TurnRecord
 from rejoinder.protocol.identity import message_id
 
@@ -47,12 +48,17 @@ def attachments() -> list[Entry]:
 
 
 def images() -> list[Entry]:
-    """The same, for a model that takes images by URL."""
-    return folded(turn(*with_photo()), images=True)
+    """The same, for a model that takes images, with one more that is too large."""
+    huge = Attachment("image", "AgACAgIAAx", "photo", size_bytes=7_340_032)
+    looks = {
+        "https://cdn.example.com/41.jpg": Media(b"x" * 90_112, "image/jpeg"),
+        huge.ref: Unseen("too large to look at", huge.size_bytes),
+    }
+    return folded(turn(*with_photo(), said("and from behind", "Ana", 9, huge)), looks=looks)
 
 
 def with_photo() -> tuple[Message, ...]:
-    """A photo by URL, and a voice message that only its provider can give out."""
+    """A photo that has an address, and a voice message that only its provider can give out."""
     photo = Attachment("image", "https://cdn.example.com/41.jpg", "part.jpg", "image/jpeg", 90_112)
     voice = Attachment("audio", "AwACAgIAAx", "voice message, 12 s")
     return said("do you have this one?", "Ana", 0, photo), said("", "Ana", 4, voice)
@@ -81,7 +87,10 @@ def shown(entries: list[Entry]) -> str:
     """Write entries for a reader: the role at the margin, the content beside it, images as what they are."""
     lines: list[str] = []
     for entry in entries:
-        content = [f"({number}. image: {url})" for number, url in enumerate(entry.images, start=1)]
+        content = [
+            f"(image {number}: {len(image.content)} bytes of {image.mime})"
+            for number, image in enumerate(entry.images, start=1)
+        ]
         content += entry.content.split("\n")
         lines += [f"{entry.role if not index else '':<11}{line}".rstrip() for index, line in enumerate(content)]
     return "\n".join(lines)

@@ -21,6 +21,7 @@ class BotApi:
         webhook: as it was set.
         calls: every call so far, but for `getUpdates`: method and parameters.
         offsets: what `getUpdates` asked for.
+        files: contents by `file_id`.
         refuse: answers for the next calls of `getUpdates`, before it behaves again: status and body.
     """
 
@@ -29,14 +30,16 @@ class BotApi:
     webhook: dict[str, Any] = field(default_factory=dict)
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
     refuse: list[tuple[int, bytes]] = field(default_factory=list)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def write(self, text: str, message_id: int, update_id: int) -> None:
-        """Ana writes to the bot."""
+    def write(self, text: str, message_id: int, update_id: int, **more: Any) -> None:
+        """Ana writes to the bot; a message may have more than a text, such as a photo."""
         author = {"id": 5, "is_bot": False, "first_name": "Ana"}
         chat = {"id": 5, "type": "private", "first_name": "Ana"}
-        message = {"message_id": message_id, "from": author, "chat": chat, "date": 1_790_000_000, "text": text}
+        message = {"message_id": message_id, "from": author, "chat": chat, "date": 1_790_000_000, **more}
+        message |= {"caption" if more else "text": text}
         self.add({"update_id": update_id, "message": message})
 
     def add(self, update: dict[str, Any]) -> None:
@@ -76,11 +79,18 @@ class BotApi:
             case "setWebhook":
                 self.webhook = asked
                 return success(True)
+            case "getFile" if asked["file_id"] in self.files:
+                return success({"file_id": asked["file_id"], "file_path": f"photos/{asked['file_id']}.jpg"})
             case "sendMessage":
                 return success({"message_id": 1_000 + len(self.calls)})
             case "sendChatAction" | "answerCallbackQuery":
                 return success(True)
         return failure(404, "Not Found")
+
+    def file(self, path: str) -> tuple[int, bytes]:
+        """Give out a file by the path that `getFile` has named."""
+        file_id = path.removeprefix(f"/file/bot{TOKEN}/photos/").removesuffix(".jpg")
+        return (200, self.files[file_id]) if file_id in self.files else failure(404, "Not Found")
 
     def _get_updates(self, asked: dict[str, Any]) -> tuple[int, bytes]:
         with self.changed:
@@ -116,7 +126,12 @@ def bot_api() -> Iterator[BotApi]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             _, bot, method = self.path.split("/")
-            status, answer = api.answer(bot.removeprefix("bot"), method, json.loads(body))
+            self.say(*api.answer(bot.removeprefix("bot"), method, json.loads(body)))
+
+        def do_GET(self) -> None:
+            self.say(*api.file(self.path))
+
+        def say(self, status: int, answer: bytes) -> None:
             self.send_response(status)
             self.send_header("content-length", str(len(answer)))
             self.end_headers()

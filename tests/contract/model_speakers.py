@@ -1,6 +1,7 @@
 """Servers that speak each model API's real format, and read requests in it: the other side of the three adapters."""
 
 import json
+from base64 import b64decode
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
@@ -8,7 +9,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import eventstream
 from loopback import Loopback, Say
 from rejoinder.bots import anthropic, bedrock, openai_compatible
-from rejoinder.ports import Turn
+from rejoinder.ports import Media, Turn
 
 Ended = Literal["whole", "cut", "withheld", "never"]
 Refused = Literal["busy", "overloaded", "broken", "key", "wrong"]
@@ -40,13 +41,13 @@ class Heard:
 
     Attributes:
         entries: role and text of each, those of a round as `asks NAME ARGUMENTS` and `result` or `failed`.
-        images: URLs.
+        images: each as it was sent, after the text that numbers it.
     """
 
     system: str
     entries: tuple[tuple[str, str], ...]
     tools: tuple[str, ...]
-    images: tuple[str, ...] = ()
+    images: tuple[Media, ...] = ()
 
 
 class Speaker(Protocol):
@@ -97,6 +98,11 @@ def refused(status: int, content: object) -> Say:
     return Say(status, json.dumps(content).encode(), {"Content-Type": "application/json"})
 
 
+def decoded(mime: str, written: str) -> Media:
+    """An image in base64; what is none is refused, as an API would."""
+    return Media(b64decode(written, validate=True), mime)
+
+
 class ChatCompletions:
     """OpenAI's format."""
 
@@ -135,11 +141,13 @@ class ChatCompletions:
         request = json.loads(body)
         system = ""
         entries: list[tuple[str, str]] = []
-        images: list[str] = []
+        images: list[Media] = []
         for one in request["messages"]:
             content = one["content"]
             if isinstance(content, list):
-                images += [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
+                urls = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
+                heads = [url.removeprefix("data:").partition(";base64,") for url in urls]
+                images += [decoded(mime, written) for mime, _, written in heads]
                 content = "\n".join(part["text"] for part in content if part["type"] == "text")
             if one["role"] == "system":
                 system = content
@@ -200,7 +208,7 @@ class Messages:
     def heard(self, body: bytes) -> Heard:
         request = json.loads(body)
         entries: list[tuple[str, str]] = []
-        images: list[str] = []
+        images: list[Media] = []
         for one in request["messages"]:
             content = one["content"]
             blocks: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -209,7 +217,9 @@ class Messages:
                     case "text":
                         entries.append((one["role"], block["text"]))
                     case "image":
-                        images.append(block["source"]["url"])
+                        assert block["source"].keys() == {"type", "media_type", "data"}
+                        assert block["source"]["type"] == "base64"
+                        images.append(decoded(block["source"]["media_type"], block["source"]["data"]))
                     case "tool_use":
                         entries.append((one["role"], f"asks {block['name']} {json.dumps(block['input'])}"))
                     case "tool_result":
@@ -267,11 +277,14 @@ class Converse:
     def heard(self, body: bytes) -> Heard:
         request = json.loads(body)
         entries: list[tuple[str, str]] = []
+        images: list[Media] = []
         for one in request["messages"]:
             for block in one["content"]:
                 match block:
                     case {"text": text}:
                         entries.append((one["role"], text))
+                    case {"image": {"format": kind, "source": {"bytes": written}}}:
+                        images.append(decoded(f"image/{kind}", written))
                     case {"toolUse": asked}:
                         entries.append((one["role"], f"asks {asked['name']} {json.dumps(asked['input'])}"))
                     case {"toolResult": result}:
@@ -279,7 +292,7 @@ class Converse:
                         entries.append(("tool", result["content"][0]["text"]))
         tools = tuple(tool["toolSpec"]["name"] for tool in request.get("toolConfig", {}).get("tools", []))
         system = "".join(block["text"] for block in request.get("system", []))
-        return Heard(system, tuple(entries), tools)
+        return Heard(system, tuple(entries), tools, tuple(images))
 
 
 SPEAKERS: dict[str, Speaker] = {

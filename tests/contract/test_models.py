@@ -13,7 +13,7 @@ from rejoinder.bots import bedrock
 from rejoinder.bots.conversing import CUT_MARK, LATER_MS, PAUSES_MS, conversing
 from rejoinder.bots.tools import Tool, tool
 from rejoinder.ports import Permanent, Transient, Turn, Unwanted
-from rejoinder.protocol.conversation import Attachment, Message, TurnRecord
+from rejoinder.protocol.conversation import Message, TurnRecord
 from rejoinder.protocol.identity import message_id
 
 NOW_MS = 1_790_000_000_000
@@ -192,22 +192,6 @@ def test_rounds_are_bounded(speaker: Speaker, ask: Ask) -> None:
 def test_the_last_round_may_be_answered(speaker: Speaker, ask: Ask) -> None:
     with serving(*say(speaker, Spoken(calls=(BOOK,)), Spoken(calls=(BOOK,)), HELLO)) as server:
         assert ask(server.url, tools=Desk().tools, max_rounds=2) == "Héllo 👋"
-
-
-def test_images_are_given_where_the_model_takes_them(speaker: Speaker, ask: Ask) -> None:
-    photo = Attachment("image", "https://cdn.example.com/1.jpg", "1.jpg", "image/jpeg")
-    with serving(*say(speaker, HELLO)) as server:
-        if not isinstance(speaker, type(SPEAKERS["bedrock"])):
-            ask(server.url, turn(messages=(message("this?", attachments=(photo,)),)), images=True)
-            (heard,) = requests(speaker, server)
-            assert heard.images == ("https://cdn.example.com/1.jpg",)
-            assert "this?\n[image 1: 1.jpg, image/jpeg]" in "\n".join(text for _, text in heard.entries)
-        else:
-            ask(server.url, turn(messages=(message("this?", attachments=(photo,)),)))
-            (heard,) = requests(speaker, server)
-            assert heard.entries == (
-                ("user", "this?\n[image: 1.jpg, image/jpeg, https://cdn.example.com/1.jpg]"),
-            )  # fmt: skip
 
 
 # --- bad answers ------------------------------------------------------------------------------------------------------

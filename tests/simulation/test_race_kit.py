@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from rejoinder import Turn
+from rejoinder import Media, Permanent, Turn
+from rejoinder.bots.conversing import conversing
+from rejoinder.bots.model import Completion, Question, Terms
 from rejoinder.protocol.timing import Timing
 from rejoinder.simulator.mutants import MUTANTS
 from rejoinder.testing import (
@@ -133,6 +135,51 @@ def test_a_bot_that_always_fails_comes_to_the_fallback() -> None:
         burst("hello")
     assert told.replies == ["Sorry!"]
     assert len(told.turns) == Timing().max_attempts
+
+
+def test_a_bot_gets_the_files_that_people_send() -> None:
+    """Also one that comes without a word; and one that is gone."""
+    voice, gone = Media(b"OggS", "audio/ogg"), Permanent("gone for good")
+
+    def hearing(turn: Turn) -> str:
+        said = []
+        for attachment in (one for message in turn.messages for one in message.attachments):
+            try:
+                said.append(f"{attachment.kind} of {len(turn.fetch(attachment).content)} bytes")
+            except Permanent as fault:
+                said.append(f"{attachment.kind}: {fault}")
+        return ", ".join(said)
+
+    with race(hearing) as told:
+        burst(media=[voice])
+        burst("and this", at=0.3, media=[gone, Media(b"%PDF", "application/pdf")])
+    assert told.replies == ["audio of 4 bytes, image: gone for good, file of 4 bytes"]
+    assert [message.text for message in told.turns[0].messages] == ["", "and this"]
+
+
+def test_a_bot_over_a_model_sees_the_photos_of_a_race() -> None:
+    class Eyes:
+        images = True
+
+        def ask(self, question: Question, terms: Terms) -> Completion:
+            seen = [image.content.decode() for image in question.entries[-1].images]
+            return Completion(f"seen: {seen} in {question.entries[-1].content}")
+
+    with race(lambda turn: conversing(Eyes(), clock=Still(turn.deadline_ms - 30_000))(turn)) as told:
+        burst("this?", media=[Media(b"GIF89a", "image/gif"), Permanent("gone")])
+    assert told.replies == [
+        "seen: ['GIF89a'] in this?\n[image 1: image/gif]\n[image: image/jpeg, it could not be fetched]"
+    ]
+
+
+class Still:
+    """A clock that stands: a race's own does while a bot is at work."""
+
+    def __init__(self, now_ms: int) -> None:
+        self.now = now_ms
+
+    def now_ms(self) -> int:
+        return self.now
 
 
 def test_two_people_in_one_chat_are_told_apart() -> None:

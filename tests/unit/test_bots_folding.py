@@ -7,13 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.bots.folding import MAX_IMAGES, folded
+from rejoinder.bots.folding import folded
 from rejoinder.bots.model import Entry
-from rejoinder.ports import Turn
+from rejoinder.bots.pictures import Look, Unseen
+from rejoinder.ports import Media, Turn
 from rejoinder.protocol.conversation import Attachment, Message, TurnRecord
 from rejoinder.protocol.identity import message_id
 
 AT_MS = 1_790_000_000_000  # 14:13:20 UTC
+JPEG = Media(b"\xff\xd8\xff one", "image/jpeg")
+PNG = Media(b"\x89PNG\r\n\x1a\n two", "image/png")
 
 
 def message(text: str, author: str = "1", name: str = "", after_ms: int = 0, **more: Any) -> Message:
@@ -120,31 +123,41 @@ def test_a_history_that_begins_with_a_reply_alone_begins_with_the_user() -> None
     assert folded(turn(message("hi"), history=(without_messages,))) == [Entry("user", "hi")]
 
 
-def test_images_are_given_by_url_and_told_by_number() -> None:
-    """Only the turn's own, each once; a provider's id of a file is no URL, and http is not fetched by every API."""
+def test_images_are_given_and_told_by_number_and_why_not() -> None:
+    """Only the turn's own, each once; what the model does not get says why, and one beyond the bound is as it was."""
     photo = Attachment("image", "https://x/p.jpg", "p.jpg", "image/jpeg", 900)
     again = Attachment("image", "https://x/p.jpg", "copy.jpg")
+    huge = Attachment("image", "AgACx", "photo", size_bytes=7_340_032)
     other = Attachment("image", "https://x/q.png")
-    by_id = Attachment("image", "AwACAgIAAx", "photo")
-    plain = Attachment("image", "http://x/r.png")
+    lost = Attachment("image", "AgACy", "photo", "image/png")
+    beyond = Attachment("image", "https://x/r.png")
     earlier = TurnRecord(1, 1, AT_MS, (message("see", attachments=(other,)),), said="ok")
     given = turn(
-        message("", attachments=(photo, other, again)), message("b", attachments=(by_id, plain)), history=(earlier,)
+        message("", attachments=(beyond, photo, huge)),
+        message("b", attachments=(again, lost, other)),
+        history=(earlier,),
     )
-    *before, entry = folded(given, images=True)
-    assert before[0] == Entry("user", "see\n[image: https://x/q.png]")
-    assert entry.images == ("https://x/p.jpg", "https://x/q.png")
+    looks: dict[str, Look] = {
+        photo.ref: JPEG,
+        huge.ref: Unseen("too large to look at", 7_340_032),
+        lost.ref: Unseen("it could not be fetched"),
+        other.ref: PNG,
+    }
+    *before, entry = folded(given, looks=looks)
+    assert [one.images for one in before] == [(), ()]
+    assert before[0].content == "see\n[image: https://x/q.png]"
+    assert entry.images == (JPEG, PNG)
     assert entry.content == (
-        "[1] [image 1: p.jpg, image/jpeg]\n  [image 2]\n  [image 1: copy.jpg]\n"
-        "[2] b\n  [image: photo]\n  [image: http://x/r.png]"
+        "[1] [image: https://x/r.png]\n  [image 1: p.jpg, image/jpeg]\n"
+        "  [image: photo, 7340032 bytes, too large to look at]\n"
+        "[2] b\n  [image 1: copy.jpg]\n  [image: photo, image/png, it could not be fetched]\n  [image 2]"
     )
 
 
-def test_the_newest_images_are_given_where_there_are_too_many() -> None:
-    many = tuple(Attachment("image", f"https://x/{number}") for number in range(MAX_IMAGES + 2))
-    (entry,) = folded(turn(message("all", attachments=many)), images=True)
-    assert entry.images == tuple(attachment.ref for attachment in many[2:])
-    assert "[image: https://x/1]\n[image 1]\n" in entry.content
+def test_a_screenshot_that_came_as_a_file_is_an_image_too() -> None:
+    shot = Attachment("file", "BQACx", "shot.png", "image/png", 900)
+    (entry,) = folded(turn(message("this", attachments=(shot,))), looks={shot.ref: PNG})
+    assert entry == Entry("user", "this\n[image 1: shot.png, image/png]", (PNG,))
 
 
 def test_refused_messages_are_told() -> None:

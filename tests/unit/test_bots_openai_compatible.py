@@ -185,26 +185,6 @@ def test_without_a_key_no_authorization_is_sent() -> None:
     assert "authorization" not in server.received[0].headers
 
 
-def test_an_image_that_the_model_refuses_is_asked_about_in_words() -> None:
-    """An address that has died must not keep anybody from being answered."""
-    from rejoinder.protocol.conversation import Attachment
-
-    photo = Attachment("image", "https://cdn.example.com/gone.jpg")
-    refused = Say(400, b'{"error": {"message": "cannot fetch the image"}}')
-    with serving(refused, whole({"content": "ok"})) as server:
-        given = Turn("webhook:shop:c-1", (with_attachment(photo),), deadline_ms=START_MS + 60_000)
-        assert reply(server.url, given, images=True) == "ok"
-    first, second = request_of(server)["messages"][-1], request_of(server, 1)["messages"][-1]
-    assert [part["type"] for part in first["content"]] == ["text", "image_url", "text"]
-    assert second["content"] == "this?\n[image 1]"
-
-
-def with_attachment(attachment: Any) -> Any:
-    from dataclasses import replace
-
-    return replace(message("this?"), attachments=(attachment,))
-
-
 def test_by_default_the_time_is_the_system_s() -> None:
     with serving(whole({"content": "ok"})) as server:
         given = Turn("webhook:shop:c-1", (message("hello"),), deadline_ms=SystemClock().now_ms() + 60_000)

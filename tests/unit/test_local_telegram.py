@@ -3,17 +3,19 @@
 import json
 import threading
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from bot_api import TOKEN, BotApi, bot_api, failure
+from contract.model_speakers import SPEAKERS, Spoken, requests, say
 from fakes import ManualClock
+from loopback import serving
 from rejoinder.local import dev
 from rejoinder.local.telegram_polling import TelegramPolling
 from rejoinder.local.terminal import CommandFailed
-from rejoinder.ports import Permanent, Request, Response
+from rejoinder.ports import Media, Permanent, Request, Response
 from rejoinder.protocol.timing import Timing
 from rejoinder.settings import Settings
 from running_dev import running
@@ -50,7 +52,7 @@ class Ingest:
 
 
 @contextmanager
-def run_by(polling: TelegramPolling, ingest: Ingest) -> Iterator[threading.Thread]:
+def run_by(polling: TelegramPolling, ingest: Callable[[str, Request], Response]) -> Iterator[threading.Thread]:
     thread = threading.Thread(target=polling.run, args=(ingest,))
     thread.start()
     try:
@@ -80,6 +82,30 @@ def test_a_chat_from_the_update_to_the_reply(api: BotApi, said: list[str]) -> No
         thread.join(15)
     assert [asked["action"] for asked in api.until("sendChatAction")] == ["typing"]
     assert said == []
+
+
+def test_a_photo_that_is_sent_in_telegram_is_seen_by_the_model(api: BotApi, said: list[str]) -> None:
+    """From the platform's id of it to the bytes in the model's own words, through everything in between."""
+    clock, speaker = ManualClock(), SPEAKERS["openai_compatible"]
+    content = b"\xff\xd8\xff\xe0 what Ana sees"
+    api.files["AgACx"] = content
+    polling = polling_of(api, said)
+    with serving(*say(speaker, Spoken(("A bicycle.",)))) as model:
+        bot = speaker.bot(model.url, images=True, clock=clock)
+        with (
+            running(Settings(), clock, bot, more={"telegram/default": polling.channel}) as desk,
+            run_by(polling, desk.server.playground.deliver),
+        ):
+            sizes = [{"file_id": name, "width": width, "height": 90} for name, width in (("AgACs", 90), ("AgACx", 900))]
+            api.write("what is this?", 10, 900, photo=sizes)
+            desk.until(lambda entry: entry.kind == "write" and entry.fields["row"]["received"] == 1)
+            clock.ms += Timing().debounce_ms
+            desk.server.deployment.look()
+            (reply,) = api.until("sendMessage")
+    assert reply == {"chat_id": 5, "text": "A bicycle."}
+    (heard,) = requests(speaker, model)
+    assert heard.images == (Media(content, "image/jpeg"),)
+    assert heard.entries == (("user", "[image 1]\nwhat is this?\n[image 1: photo]"),)
 
 
 def test_each_update_is_taken_once_and_confirmed_after_it_was_taken(api: BotApi, said: list[str]) -> None:

@@ -4,6 +4,7 @@ The format: "Messages" and "Streaming messages", Claude API documentation.
 """
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Unpack
@@ -46,7 +47,7 @@ def bot(
         api_key: better by reference, such as `ssm:/rejoinder/my-bot/model-key`.
         temperature: None leaves it to the API.
         max_tokens: the longest answer.
-        images: whether the model takes images by URL.
+        images: whether the model takes images.
         extra: what else the request is to say, in the API's own words, such as `thinking`.
         base_url: another server that speaks the same.
         options: of every model: `conversing.Options`.
@@ -111,11 +112,9 @@ def content(entry: Entry) -> Any:
     if not entry.images:
         return entry.content
     blocks: list[dict[str, Any]] = []
-    for number, url in enumerate(entry.images, start=1):
-        blocks += [
-            {"type": "text", "text": f"[image {number}]"},
-            {"type": "image", "source": {"type": "url", "url": url}},
-        ]
+    for number, image in enumerate(entry.images, start=1):
+        source = {"type": "base64", "media_type": image.mime, "data": b64encode(image.content).decode()}
+        blocks += [{"type": "text", "text": f"[image {number}]"}, {"type": "image", "source": source}]
     return [*blocks, {"type": "text", "text": entry.content}]
 
 

@@ -31,6 +31,7 @@ from rejoinder.bots.conversing import Options, conversing
 from rejoinder.bots.model import (
     MAX_QUOTED_LENGTH,
     Completion,
+    Entry,
     Question,
     Round,
     Terms,
@@ -78,6 +79,7 @@ def bot(
     temperature: float | None = None,
     max_tokens: int | None = None,
     guardrail: tuple[str, str] | None = None,
+    images: bool = True,
     extra: Mapping[str, Any] | None = None,
     **options: Unpack[Options],
 ) -> Callable[[Turn], str]:
@@ -90,6 +92,7 @@ def bot(
         temperature: None leaves it to the model.
         max_tokens: the longest answer; None leaves it to the model.
         guardrail: its id and version. What it says instead of the model is the reply.
+        images: whether the model takes images. One that does not refuses them, and is asked again without.
         extra: `additionalModelRequestFields`: what this model alone understands.
         options: of every model: `conversing.Options`. Silence is bounded by 30 s here, whatever they say.
     """
@@ -101,8 +104,7 @@ def bot(
         settings["guardrailConfig"] = {"guardrailIdentifier": guardrail[0], "guardrailVersion": guardrail[1]}
     if extra:
         settings["additionalModelRequestFields"] = dict(extra)
-    converse = Converse(settings, region, endpoint_url)
-    return conversing(converse, **options)
+    return conversing(Converse(settings, region, endpoint_url, images), **options)
 
 
 @dataclass(frozen=True)
@@ -113,18 +115,15 @@ class Converse:
         settings: what every request says.
         region: None: the function's own.
         endpoint_url: None: AWS's.
+        images: whether the model takes them.
         silence_s: the longest silence of the service.
     """
 
     settings: Mapping[str, Any]
     region: str | None = None
     endpoint_url: str | None = None
+    images: bool = True
     silence_s: float = SILENCE_S
-
-    @property
-    def images(self) -> bool:
-        """The API takes images as bytes alone."""
-        return False
 
     @cached_property
     def client(self) -> "BedrockRuntimeClient":
@@ -184,12 +183,19 @@ def _refusal(error: ClientError) -> Fault:
 
 def messages(question: Question) -> list[dict[str, Any]]:
     """Write all that is said so far; the results of a round are one entry of the user's."""
-    written: list[dict[str, Any]] = [
-        {"role": entry.role, "content": [{"text": entry.content}]} for entry in question.entries
-    ]
+    written: list[dict[str, Any]] = [{"role": entry.role, "content": content(entry)} for entry in question.entries]
     for one in question.rounds:
         written += [{"role": "assistant", "content": one.completion.own}, {"role": "user", "content": results(one)}]
     return written
+
+
+def content(entry: Entry) -> list[dict[str, Any]]:
+    """Write an entry: its images, each behind its name, and its text (ImageBlock, Amazon Bedrock API Reference)."""
+    blocks: list[dict[str, Any]] = []
+    for number, image in enumerate(entry.images, start=1):
+        written = {"format": image.mime.removeprefix("image/"), "source": {"bytes": image.content}}
+        blocks += [{"text": f"[image {number}]"}, {"image": written}]
+    return [*blocks, {"text": entry.content}]
 
 
 def results(one: Round) -> list[dict[str, Any]]:

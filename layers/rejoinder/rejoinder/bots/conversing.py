@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
-from rejoinder.bots.folding import BYTES_A_TOKEN, HISTORY_TOKENS, folded, tokens
+from rejoinder.bots.folding import BLIND, BYTES_A_TOKEN, HISTORY_TOKENS, folded, tokens
 from rejoinder.bots.model import Completion, Entry, Model, Question, Result, Round, Terms, Usage
+from rejoinder.bots.pictures import Pictures
 from rejoinder.bots.prompts import Prompt, prompt_of, secret_of
 from rejoinder.bots.tools import Tool, use
 from rejoinder.ports import Clock, Permanent, Transient, Turn, UnknownOutcome, Unwanted
@@ -96,13 +97,17 @@ def conversing(
         if by_name.setdefault(tool.spec.name, tool) is not tool:
             raise ValueError(f"two tools have the name {tool.spec.name}")
     prompt = prompt_of(system)
+    clock = clock or SystemClock()
 
     def reply(turn: Turn) -> str:
-        def entries() -> tuple[Entry, ...]:
-            return tuple(folded(turn, images=model.images, history_tokens=history_tokens))
+        pictures = Pictures(turn, clock, turn.deadline_ms - DEADLINE_MARGIN_MS - SHORTEST_CALL_MS)
 
-        question = Question(prompt(turn).strip(), entries(), tuple(tool.spec for tool in by_name.values()))
-        talk = _Talk(model, turn, question, entries, timeout_ms, silence_ms, clock or SystemClock(), sleep)
+        def entries(images: bool) -> tuple[Entry, ...]:
+            looks = pictures.of(turn.messages) if images else BLIND
+            return tuple(folded(turn, looks=looks, history_tokens=history_tokens))
+
+        question = Question(prompt(turn).strip(), entries(model.images), tuple(tool.spec for tool in by_name.values()))
+        talk = _Talk(model, turn, question, entries, timeout_ms, silence_ms, clock, sleep)
         for _ in range(max_rounds):
             completion = talk.asked()
             if not completion.calls:
@@ -149,7 +154,7 @@ class _Talk:
     """What is being said in one turn.
 
     Attributes:
-        entries: folds the turn as it is now.
+        entries: folds the turn as it is now, with its images or without.
         covers: how many messages the question holds; the turn has more where some have joined since.
         price: of the last call, in tokens.
     """
@@ -157,18 +162,19 @@ class _Talk:
     model: Model
     turn: Turn
     question: Question
-    entries: Callable[[], tuple[Entry, ...]]
+    entries: Callable[[bool], tuple[Entry, ...]]
     timeout_ms: int
     silence_ms: int
     clock: Clock
     sleep: Callable[[float], None]
     empty: int = field(default=0, init=False)
-    without_images: bool = field(default=False, init=False)
     price: int = field(default=0, init=False)
+    images: bool = field(init=False)
     covers: int = field(init=False)
     began_at_ms: int = field(init=False)
 
     def __post_init__(self) -> None:
+        self.images = self.model.images
         self.covers = len(self.turn.messages)
         self.began_at_ms = self.clock.now_ms()
 
@@ -204,11 +210,11 @@ class _Talk:
     def catch_up(self) -> None:
         """Put what has joined into the question."""
         if self.behind:
-            entries = self.entries()
-            if self.without_images:
-                entries = tuple(replace(entry, images=()) for entry in entries)
-            self.question = replace(self.question, entries=entries)
-            self.covers = len(self.turn.messages)
+            self._fold()
+
+    def _fold(self) -> None:
+        self.covers = len(self.turn.messages)
+        self.question = replace(self.question, entries=self.entries(self.images))
 
     def used(self, tools: Mapping[str, Tool[..., Any]], completion: Completion) -> Iterable[Result]:
         """Do what the model asks for; no effect that it asked for before it had seen everything."""
@@ -280,11 +286,10 @@ class _Talk:
             completion = self.model.ask(self.question, terms)
         except Permanent:
             self._pay(terms.usage, in_vain=True)
-            entries = tuple(replace(entry, images=()) for entry in self.question.entries)
-            if entries == self.question.entries:
+            if not any(entry.images for entry in self.question.entries):
                 raise
-            self.question = replace(self.question, entries=entries)
-            self.without_images = True
+            self.images = False
+            self._fold()
             return self._answer()
         except BaseException:
             self._pay(terms.usage, in_vain=True)

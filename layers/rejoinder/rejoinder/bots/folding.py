@@ -5,12 +5,14 @@ the margin, and every further line of it is indented: nobody can write a line th
 `docs/prompting.md` shows it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Literal
 
 from rejoinder.bots.model import Entry
-from rejoinder.ports import Turn
+from rejoinder.bots.pictures import Look, Unseen
+from rejoinder.ports import Media, Turn
 from rejoinder.protocol.conversation import Attachment, Message, TurnRecord
 
 MINUTE_MS = 60_000
@@ -21,22 +23,22 @@ HISTORY_TOKENS = 6_000
 BYTES_A_TOKEN = 3
 """Tokenizers make three to four and a half bytes of European languages one token, and about three of CJK and Arabic."""
 
-MAX_IMAGES = 10
-"""The newest of a turn; what goes beyond is a placeholder. The APIs take more, and charge for each."""
+BLIND: Mapping[str, Look] = MappingProxyType({})
+"""What a model without eyes sees."""
 
 SHOWN = frozenset({"sent"})
 """The deliveries after which the person has the reply for certain; the model must not refer to any other."""
 
 
-def folded(turn: Turn, *, images: bool = False, history_tokens: int = HISTORY_TOKENS) -> list[Entry]:
+def folded(turn: Turn, *, looks: Mapping[str, Look] = BLIND, history_tokens: int = HISTORY_TOKENS) -> list[Entry]:
     """Write the turn as entries of user and assistant by turns; the first and the last are the user's, none is blank.
 
     A turn of the history whose reply was not shown gives no assistant entry, so that its messages join the next user
-    entry. Images of earlier turns are placeholders: the model has seen them, and their addresses die.
+    entry. Images of earlier turns are placeholders: the model has seen them, and what it saw is in its replies.
 
     Args:
         turn: to answer.
-        images: whether the model takes images by URL.
+        looks: what became of the turn's images, by `ref`, in their order.
         history_tokens: how much history there may be; the oldest turns fall out first, each as a whole. The turn
             itself is never cut.
     """
@@ -47,15 +49,14 @@ def folded(turn: Turn, *, images: bool = False, history_tokens: int = HISTORY_TO
         said.append(("user", fold(record.messages, names)))
         if record.delivery in SHOWN:
             said.append(("assistant", record.said))
-    urls = image_urls(turn.messages) if images else []
-    last = fold(turn.messages, names, urls)
+    last = fold(turn.messages, names, looks)
     if turn.overflowed:
         last += f"\n[{turn.overflowed} more came at the same time and could not be kept]"
     said.append(("user", last))
-    return joined(said, tuple(urls))
+    return joined(said, tuple(look for look in looks.values() if isinstance(look, Media)))
 
 
-def joined(said: Iterable[tuple[Literal["user", "assistant"], str]], images: tuple[str, ...]) -> list[Entry]:
+def joined(said: Iterable[tuple[Literal["user", "assistant"], str]], images: tuple[Media, ...]) -> list[Entry]:
     """Join what follows in one role, since many models refuse two in a row, and begin with the user.
 
     Args:
@@ -96,13 +97,13 @@ def names_of(messages: Iterable[Message]) -> dict[str, str]:
     return {author: name if taken.count(name) == 1 else f"{name} ({author})" for author, name in called.items()}
 
 
-def fold(messages: Sequence[Message], names: dict[str, str], images: Sequence[str] = ()) -> str:
+def fold(messages: Sequence[Message], names: dict[str, str], looks: Mapping[str, Look] = BLIND) -> str:
     """Write messages as one text, in their order.
 
     Args:
         messages: of one turn, in reading order.
         names: who is called what; empty where one person writes alone.
-        images: the URLs that the model gets beside the text; it is told their numbers.
+        looks: what became of images; the model is told the numbers of those that it gets.
     """
     if not messages:
         return ""
@@ -114,40 +115,33 @@ def fold(messages: Sequence[Message], names: dict[str, str], images: Sequence[st
         header = [str(number)] if len(messages) > 1 else []
         header += [names[message.author]] if message.author in names else []
         header += [_clock(message.sent_at_ms, dated=dated)] if timed else []
-        content = content_of(message, images)
+        content = content_of(message, looks)
         folds.append(f"[{', '.join(header)}] " + content.replace("\n", "\n  ") if header else content)
     return "\n".join(folds)
 
 
-def content_of(message: Message, images: Sequence[str]) -> str:
+def content_of(message: Message, looks: Mapping[str, Look]) -> str:
     """Write one message: its text, then a line for each attachment."""
     lines = [message.text] if message.text.strip() else []
-    lines += [placeholder(attachment, images) for attachment in message.attachments]
+    lines += [placeholder(attachment, looks) for attachment in message.attachments]
     return "\n".join(lines) or "[empty message]"
 
 
-def placeholder(attachment: Attachment, images: Sequence[str]) -> str:
+def placeholder(attachment: Attachment, looks: Mapping[str, Look]) -> str:
     """Write an attachment as a model without eyes can read it; an address only if it is one."""
     about = [_one_line(attachment.name), attachment.mime]
     kind = attachment.kind
-    if kind == "image" and attachment.ref in images:
-        kind = f"image {images.index(attachment.ref) + 1}"
+    look = looks.get(attachment.ref)
+    if isinstance(look, Media):
+        shown = [ref for ref, other in looks.items() if isinstance(other, Media)]
+        kind = f"image {shown.index(attachment.ref) + 1}"
     else:
-        about.append(f"{attachment.size_bytes} bytes" if attachment.size_bytes else "")
+        unseen = look or Unseen("", attachment.size_bytes)
+        about.append(f"{unseen.size_bytes} bytes" if unseen.size_bytes else "")
+        about.append(unseen.why)
         about.append(attachment.ref if attachment.ref.startswith(("http://", "https://", "geo:", "tel:")) else "")
     described = ", ".join(part for part in about if part)
     return f"[{kind}: {described}]" if described else f"[{kind}]"
-
-
-def image_urls(messages: Iterable[Message]) -> list[str]:
-    """The images that a model can fetch by itself, in order, each once: a provider's id of a file is no address."""
-    urls = dict.fromkeys(
-        attachment.ref
-        for message in messages
-        for attachment in message.attachments
-        if attachment.kind == "image" and attachment.ref.startswith("https://")
-    )
-    return list(urls)[-MAX_IMAGES:]
 
 
 def _one_line(text: str) -> str:

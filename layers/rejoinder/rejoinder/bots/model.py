@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from rejoinder.ports import Transient
+from rejoinder.ports import Media, Transient
 
 MAX_QUOTED_LENGTH = 200
 """How much of what a server says about its own fault is passed on."""
@@ -18,12 +18,13 @@ class Entry:
 
     Attributes:
         content: never blank.
-        images: URLs, for a model that takes them; the content calls them `[image 1]`, `[image 2]`, …
+        images: for a model that takes them, each of a type of `ports.PICTURES`; the content calls them `[image 1]`,
+            `[image 2]`, …
     """
 
     role: Literal["user", "assistant"]
     content: str
-    images: tuple[str, ...] = ()
+    images: tuple[Media, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ class Model(Protocol):
 
     @property
     def images(self) -> bool:
-        """Whether it takes images by URL."""
+        """Whether it takes images."""
 
     def ask(self, question: Question, terms: Terms) -> Completion:
         """Make one call.

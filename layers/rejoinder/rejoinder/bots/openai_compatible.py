@@ -5,6 +5,7 @@ The format: "Chat Completions" and its "Streaming events", OpenAI API Reference.
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Unpack
@@ -48,7 +49,7 @@ def bot(
         api_key: sent as a bearer token; better by reference, such as `ssm:/rejoinder/my-bot/model-key`. Empty: none.
         temperature: None leaves it to the server.
         max_tokens: the longest answer; None leaves it to the server.
-        images: whether the model takes images by URL.
+        images: whether the model takes images; many servers run models that do not.
         extra: what else the request is to say, in the API's own words.
         options: of every model: `conversing.Options`.
     """
@@ -102,7 +103,8 @@ def content(entry: Entry) -> Any:
     if not entry.images:
         return entry.content
     parts: list[dict[str, Any]] = []
-    for number, url in enumerate(entry.images, start=1):
+    for number, image in enumerate(entry.images, start=1):
+        url = f"data:{image.mime};base64,{b64encode(image.content).decode()}"
         parts += [{"type": "text", "text": f"[image {number}]"}, {"type": "image_url", "image_url": {"url": url}}]
     return [*parts, {"type": "text", "text": entry.content}]
 
