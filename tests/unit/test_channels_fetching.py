@@ -145,12 +145,40 @@ def test_credentials_are_for_their_owner_alone(url: str, shown: bool) -> None:
     assert REACH.shows(url) is shown
 
 
+class Anywhere(Reach):
+    """Reaches every host, inside too: for two servers on loopback, of which one is the account's own."""
+
+    def holds(self, url: str) -> bool:
+        return True
+
+
+def test_a_redirect_to_another_host_shows_it_no_credentials() -> None:
+    """As Twilio's does, to where the media lie."""
+    with serving(Say(200, b"GIF89a")) as other, serving(Say(307, headers={"Location": f"{other.url}/m"})) as api:
+        download = begun(PHOTO, 10_000, Anywhere(api.url, ("twilio.com",)))
+        media = download.file(f"{api.url}/Media/ME", credentials={"authorization": "Basic hush", "x-key": "hush"})
+    assert media == Media(b"GIF89a", "image/gif")
+    assert api.received[0].headers["authorization"] == "Basic hush"
+    assert "hush" not in str(other.received[0].headers)
+
+
+def test_who_was_shown_none_and_refuses_tells_that_the_address_has_died() -> None:
+    """A storage says 403 of one that has expired; no token of ours is wrong."""
+    with serving(Say(403)) as other, serving(Say(302, headers={"Location": other.url})) as api:
+        download = begun(PHOTO, 10_000, Anywhere(api.url))
+        with pytest.raises(Permanent, match="expired"):
+            download.file(api.url, credentials={"authorization": "Basic hush"})
+
+
 def test_an_account_without_an_address_of_its_own_owns_none() -> None:
     assert not Reach("").holds("/p")
     assert not Reach("").shows("")
 
 
 def test_nothing_that_a_sender_has_written_is_in_a_reason() -> None:
+    with pytest.raises(Permanent) as forbidden:
+        begun(PHOTO, 1_000, Reach()).file("https://my-pin-is-4711/x")
+    assert "4711" not in str(forbidden.value)
     with pytest.raises(Permanent) as raised:
         begun(Attachment("my pin is 4711", "x", size_bytes=99_999_999), 1_000, Reach())
     assert str(raised.value).startswith("attachment: it has 99999999 bytes")

@@ -21,6 +21,16 @@ def test_an_answer_is_given_whole_whatever_its_status() -> None:
     assert request.headers["content-length"] == "5"
 
 
+def test_a_long_body_arrives_whole() -> None:
+    """As one with images is."""
+    body = bytes(range(256)) * 1_000
+    with serving() as server:
+        http.post(server.url, body, {})
+    assert server.received[0].body == body
+    assert server.received[0].headers["content-length"] == "256000"
+    assert "transfer-encoding" not in server.received[0].headers
+
+
 def test_no_redirect_is_followed() -> None:
     with serving() as other, serving(Say(302, headers={"Location": other.url})) as server:
         assert http.post(server.url, b"{}", {}).status == 302

@@ -240,9 +240,10 @@ class _NotedBody:
     begun: bool = False
 
     def __iter__(self) -> Iterator[bytes]:
-        """Give the bytes once."""
+        """Give the bytes once, in pieces: a time-out of a socket is for each, and images make a long body."""
         self.begun = True
-        yield self.content
+        for at in range(0, len(self.content), CHUNK_BYTES):
+            yield self.content[at : at + CHUNK_BYTES]
 
 
 class _Connections:

@@ -162,7 +162,7 @@ class Download:
         for _ in range(MAX_REDIRECTS + 1):
             if not self.reach.holds(url):
                 raise Permanent(
-                    f"{self.kind}: {http.host_of(url)} is not asked; a file comes by https from a host of a public name"
+                    f"{self.kind}: its address is not asked; a file comes by https from a host with a public name"
                 )
             shown = self.reach.shows(url)
             answer = http.get(url, credentials if shown else {}, self.limits())
