@@ -14,9 +14,12 @@ What ministack cannot do, and where it is covered instead:
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +27,7 @@ from e2e import deployment
 from e2e.conftest import Receiver
 from e2e.deployment import Deployment, conversation_id, deploy, eventually, processes_of
 from e2e.emulator import Emulator
-from rejoinder.protocol.conversation import Lease, Message
+from rejoinder.protocol.conversation import Held, Lease, Message, Outbox
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.outcomes import Claimed, Recorded
 from rejoinder.protocol.timing import Timing
@@ -36,6 +39,7 @@ from rejoinder.wakeups.codec import decode, encode
 pytestmark = pytest.mark.e2e
 
 BOT = Path(__file__).with_name("steered_bot.py")
+COMMAND = Path(sys.executable).with_name("rejoinder")
 LEASE_S = 6
 VISIBILITY_S = 120
 QUICK = {
@@ -176,6 +180,44 @@ def test_sweep_arms_what_has_no_wake_up_left(both: Deployment, receiver: Receive
     assert receiver.replies("forgotten") == ["am I forgotten?"]
     rules = both.client("events").list_rules()["Rules"]
     assert [rule["ScheduleExpression"] for rule in rules] == ["rate(5 minutes)"]
+
+
+def operate(deployed: Deployment, command: str, chat: str, *flags: str) -> dict[str, Any]:
+    """Type a command as an operator would, and read its JSON."""
+    done = subprocess.run(
+        [COMMAND, command, conversation_id(chat), "--stack", deployed.stack, "--json", *flags],
+        env=deployed.emulator.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def test_an_operator_takes_a_conversation_looks_at_it_and_gives_it_back(both: Deployment, receiver: Receiver) -> None:
+    """What it waits for is told with the stack's own longest wait, and not the default one."""
+    until_ms = operate(both, "pause", "desk", "--for", "1h")["paused_until_ms"]
+    assert both.receive("desk", "desk-1", "is anybody there?") == {"recorded": 1}
+    row = operate(both, "inspect", "desk")["row"]
+    assert row["paused_until_ms"] == row["due_at_ms"] == until_ms
+    assert row["cap_at_ms"] - row["window_opened_at_ms"] == QUICK["MaxWaitMs"]
+    operate(both, "resume", "desk")
+    eventually(lambda: receiver.replies("desk"), "the reply after the pause", PROMPT_S)
+    assert receiver.replies("desk") == ["is anybody there?"]
+
+
+def test_an_operator_sends_a_held_reply_through_the_stacks_own_account(both: Deployment, receiver: Receiver) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    covered = Message(message_id("held-1"), "held-1", "ana", now_ms, now_ms, text="hi", address="held")
+    part = json.dumps({"account": "default", "conversation_id": "held", "text": "here it is", "reply_id": "r" * 32})
+    outbox = Outbox("r" * 32, (part,), (covered,), "here it is")
+    run(both.store.put_held(conversation_id("held"), Held(1, outbox, "in doubt", now_ms), now_ms))
+    assert [held["answered"] for held in operate(both, "held", "held")["held"]] == [1]
+    assert operate(both, "held", "held", "--send", "1")["outcome"] == "sent"
+    assert receiver.replies("held") == ["here it is"]
 
 
 def dead_letters(deployed: Deployment) -> Iterator[str]:

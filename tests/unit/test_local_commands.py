@@ -227,8 +227,10 @@ def test_inspect_and_forget_in_a_table(
 
 
 def test_a_table_that_is_not_there_is_named(aws: Clients, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", CONVERSATION, "--table", "no-such-table"]) == FAILED
-    assert "DynamoDB refuses with ResourceNotFoundException" in capsys.readouterr().err
+    assert main(["inspect", CONVERSATION, "--table", "no-such-table"]) == NOT_FOUND
+    said = capsys.readouterr().err
+    assert "table no-such-table" in said
+    assert "is it in this region, and of this AWS account?" in said
 
 
 STACK = {

@@ -175,6 +175,17 @@ def test_resume_where_nothing_is_paused_wakes_nobody() -> None:
         assert deployment.waiting() == []
 
 
+def test_what_a_service_refuses_is_said_in_its_own_words(capsys: pytest.CaptureFixture[str]) -> None:
+    with stack() as deployment:
+        deployment.client("dynamodb").delete_table(TableName="conversations")
+        for command in ("pause", "resume", "held --send 1"):
+            name, *flags = command.split()
+            assert main([name, CONVERSATION, *STACK, *flags]) == FAILED, command
+            said = capsys.readouterr().err
+            assert "ResourceNotFoundException" in said, command
+            assert "is it in this region, and of this AWS account?" in said, command
+
+
 # --- held ---
 
 

@@ -256,11 +256,12 @@ def test_a_taken_port_is_named_with_the_way_out(desk: Running, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("flags", "code", "named"),
     [
-        (["--port", "70000"], USAGE, "--port 70000"),
+        (["--port", "70000"], USAGE, "--port: 70000 is not allowed; expected a whole number from 0 to 65535"),
+        (["--port", "x"], USAGE, "--port: x is not allowed"),
         (["--host", "192.0.2.1"], USAGE, "--secret-ref"),
         (["--debounce-ms", "9000", "--max-wait-ms", "100"], USAGE, "MAX_WAIT_MS (100) is below DEBOUNCE_MS (9000)"),
         (["--debounce-ms", "soon"], USAGE, "DEBOUNCE_MS"),
-        (["--latency-ms", "-1"], USAGE, "--latency-ms -1"),
+        (["--latency-ms", "-1"], USAGE, "--latency-ms: -1 is not allowed; expected a whole number from 0 to 600000"),
         (["--bot", "bot"], USAGE, "BOT"),
         (["--bot", "bot:nothing"], USAGE, "nothing"),
         (["--bot-path", "/nowhere/at/all"], USAGE, "/nowhere/at/all"),

@@ -72,6 +72,11 @@ def test_a_pauses_end_is_read(length: str, until: str | None, at_ms: int) -> Non
         ("-5m", None, "such as 30m"),
         ("", "tomorrow", "RFC 3339"),
         ("", "2026-09-21", "offset"),
+        ("", "", "RFC 3339"),
+        ("0s", None, "--for 0s: a pause ends after now, and within 30 days"),
+        ("31d", None, "within 30 days"),
+        ("", "2026-09-21T14:13:19Z", "a pause ends after now"),
+        ("", "9999-12-31T23:59:59Z", "within 30 days"),
     ],
 )
 def test_what_is_no_end_is_refused(length: str, until: str | None, said: str) -> None:

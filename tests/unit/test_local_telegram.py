@@ -216,7 +216,7 @@ def test_the_flag_names_the_token_and_does_not_hold_it(
     assert dev.polled(options()) is None
     monkeypatch.setenv("BOT_ACCOUNT", json.dumps({"token": TOKEN, "api_url": api.url}))
     assert dev.polled(options("--telegram", "env:BOT_ACCOUNT")) is not None
-    assert "write to @synbot" in capsys.readouterr().out
+    assert "write to @synbot" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

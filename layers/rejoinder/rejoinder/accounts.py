@@ -62,7 +62,7 @@ class Accounts:
     def _reference(self, name: str, via: str) -> str:
         if name not in self.names:
             raise Permanent(f"channel {name[:64]!r} is unknown; there are {', '.join(sorted(self.names))}")
-        if not _LABEL.fullmatch(via) or not via.strip("."):
+        if not is_label(via):
             raise Permanent(f"account {via[:64]!r} is unknown")
         return self.reference.replace("{channel}", name).replace("{account}", via)
 
@@ -72,6 +72,11 @@ class Accounts:
         except (Permanent, ValueError) as fault:
             # the account is there, and its messages are worth keeping: the provider is told to come again
             raise Transient(f"the secret of {name} account {via}: {fault}", ours=True) from None
+
+
+def is_label(text: str) -> bool:
+    """Whether an account may be called so."""
+    return bool(_LABEL.fullmatch(text) and text.strip("."))
 
 
 def account_fields(secret: str) -> dict[str, str]:

@@ -20,7 +20,8 @@ COMMANDS = {
     "forget": "delete everything that is stored of a conversation",
 }
 
-EPILOG = """exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found
+EPILOG = """AWS credentials and region are those of your environment: AWS_PROFILE, AWS_DEFAULT_REGION, and so on.
+exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found
 `rejoinder COMMAND --help` shows each command's options with examples."""
 
 

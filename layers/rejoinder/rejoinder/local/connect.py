@@ -11,6 +11,7 @@ from rejoinder import http
 from rejoinder.channels import NAMES, channel_module
 from rejoinder.local.aws import WEBHOOK_URL, stack_output
 from rejoinder.local.connections import Connection, Fields, Trial, connection
+from rejoinder.local.flags import named, seconds
 from rejoinder.local.secret import add_place_flags, check_names, split_account, store, stored_fields, value_of
 from rejoinder.local.terminal import OK, USAGE, CommandFailed, answer
 from rejoinder.ports import Fault
@@ -42,9 +43,15 @@ def configure(parser: ArgumentParser) -> None:
     """Add the flags."""
     parser.add_argument("account", metavar="CHANNEL/ACCOUNT", help="such as telegram/default")
     parser.add_argument("fields", nargs="*", metavar="NAME[=VALUE]", help="a field of the account")
-    parser.add_argument("--url", help="where webhooks go, without /CHANNEL/ACCOUNT (default: the stack's WebhookUrl)")
     parser.add_argument(
-        "--wait", type=float, default=WAIT_S, metavar="SECONDS", help="for the endpoint to answer (default %(default)g)"
+        "--url", type=named, help="where webhooks go, without /CHANNEL/ACCOUNT (default: the stack's WebhookUrl)"
+    )
+    parser.add_argument(
+        "--wait",
+        type=seconds,
+        default=WAIT_S,
+        metavar="SECONDS",
+        help="for its answer (default %(default)g)",
     )
     add_place_flags(parser)
 

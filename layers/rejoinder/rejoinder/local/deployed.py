@@ -6,8 +6,9 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from rejoinder.ingest import Ingest
-from rejoinder.local.aws import stack_output
+from rejoinder.local.aws import explained, stack_output
 from rejoinder.local.terminal import CommandFailed
+from rejoinder.ports import Transient
 from rejoinder.settings import Settings, SettingsError
 from rejoinder.wiring import Clients, Wiring
 
@@ -25,7 +26,7 @@ def deployed_environment(clients: Clients, stack: str) -> Mapping[str, str]:
         client: Any = clients.dynamodb.session.create_client("lambda")
         answer = client.get_function_configuration(FunctionName=name).get("Environment", {})
     except (ClientError, BotoCoreError) as error:
-        raise CommandFailed(f"function {name}: {error}") from None
+        raise CommandFailed(f"function {name}: {explained(error)}") from None
     if "Variables" not in answer:  # AWS Lambda API, EnvironmentResponse: it has `Error` where its key may not be used
         reason = answer.get("Error", {}).get("Message", "it has none")
         raise CommandFailed(f"function {name}: its environment cannot be read: {reason}")
@@ -35,6 +36,18 @@ def deployed_environment(clients: Clients, stack: str) -> Mapping[str, str]:
     except SettingsError as fault:
         raise CommandFailed(f"function {name}: {fault}; deploy this version first") from None
     return environment
+
+
+def refused(fault: Transient, otherwise: str) -> CommandFailed:
+    """What a command fails with that the stack's services have refused: their own words where that is ours to mend.
+
+    Args:
+        fault: what the use case raised.
+        otherwise: what is to be done where it passes by itself.
+    """
+    if fault.ours and fault.__cause__ is not None:
+        return CommandFailed(f"{fault}: {explained(fault.__cause__)}")
+    return CommandFailed(f"{fault}; {otherwise}")
 
 
 def deployed_ingest(stack: str, conversation_id: str) -> Ingest:

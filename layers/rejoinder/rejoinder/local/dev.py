@@ -19,12 +19,12 @@ from rejoinder.effects import Effects
 from rejoinder.local.deployment import Deployment, TheseAccounts
 from rejoinder.local.devserver import LOOPBACK_NAMES
 from rejoinder.local.feed import Feed
-from rejoinder.local.flags import WITHOUT_QUEUE, add_timing_flags, settings_of
+from rejoinder.local.flags import WITHOUT_QUEUE, add_timing_flags, settings_of, whole
 from rejoinder.local.playground import MAX_PAUSE_MS, Playground, webhook_accounts
 from rejoinder.local.send import PLAYGROUND_SECRET, resolved
 from rejoinder.local.server import Server
 from rejoinder.local.telegram_polling import TelegramPolling
-from rejoinder.local.terminal import OK, USAGE, CommandFailed, say
+from rejoinder.local.terminal import OK, USAGE, CommandFailed, answer, say
 from rejoinder.media import Fetching
 from rejoinder.newer import Look
 from rejoinder.per_account import PerAccount
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 BOT_FOLDER = Path(__file__).parents[3] / "bot"
 """`layers/bot` of the checkout that this file is part of."""
+
+MAX_PORT = 65_535
 
 ABOUT = """Webhooks, conversations, wake-ups and replies are the deployed ones, but for the services under them: the
 table and the wake-ups are in memory, and a thread stands for each invocation. Nothing is kept when it ends.
@@ -54,10 +56,14 @@ EXAMPLES = """examples:
 def configure(parser: ArgumentParser) -> None:
     """Add the flags."""
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default %(default)s: this machine)")
-    parser.add_argument("--port", type=int, default=8765, help="port to listen on; 0: any free one (default 8765)")
+    parser.add_argument(
+        "--port", type=whole(0, MAX_PORT), default=8765, help="port to listen on; 0: any free one (default 8765)"
+    )
     parser.add_argument("--bot", metavar="MODULE:FUNCTION", help="what answers (default bot:reply)")
     parser.add_argument("--bot-path", type=Path, default=BOT_FOLDER, help="the bot's folder (default: layers/bot)")
-    parser.add_argument("--latency-ms", type=int, default=2_000, metavar="N", help="the bot thinks (default 2000)")
+    parser.add_argument(
+        "--latency-ms", type=whole(0, MAX_PAUSE_MS), default=2_000, metavar="N", help="the bot thinks (default 2000)"
+    )
     parser.add_argument("--secret-ref", metavar="REF", help="the webhook's secret, env:NAME (default: `playground`)")
     parser.add_argument(
         "--telegram",
@@ -79,8 +85,6 @@ def run(args: Namespace) -> int:
     settings = settings_of(args, bot=args.bot, fallback_reply=args.fallback_reply, per_account=args.per_account)
     if args.secret_ref is None and args.host not in LOOPBACK_NAMES:
         raise CommandFailed(f"--host {args.host} is reached by others: choose a secret with --secret-ref", USAGE)
-    if not 0 <= args.latency_ms <= MAX_PAUSE_MS:
-        raise CommandFailed(f"--latency-ms {args.latency_ms}: allowed is 0 to {MAX_PAUSE_MS}", USAGE)
     secret = PLAYGROUND_SECRET if args.secret_ref is None else resolved(args.secret_ref)
     polling = polled(args.telegram)
     server = served(
@@ -94,13 +98,17 @@ def run(args: Namespace) -> int:
     )
     if polling is not None:
         threading.Thread(target=polling.run, args=(server.playground.deliver,), name="telegram", daemon=True).start()
-    bots = ", ".join(sorted(settings.per_account.bots))
-    print(f"Rejoinder answers on {server.url} (bot {bots}); Ctrl-C ends it", flush=True)
+    bots = sorted(settings.per_account.bots)
+    answer(
+        args,
+        {"url": server.url, "bots": bots},
+        f"Rejoinder answers on {server.url} (bot {', '.join(bots)}); Ctrl-C ends it",
+    )
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         server.serve_forever(poll_interval=0.2)
     except KeyboardInterrupt:
-        print("\nended; nothing is kept")
+        print("\nended; nothing is kept", file=sys.stderr)
     finally:
         if polling is not None:
             polling.stop()
@@ -125,7 +133,7 @@ def polled(reference: str | None) -> TelegramPolling | None:
         polling = TelegramPolling(account_fields(value) if value.startswith("{") else {"token": value}, say)
     except (Fault, ValueError) as fault:
         raise CommandFailed(f"--telegram {reference}: {fault}", USAGE) from None
-    print(f"Telegram: write to {polling.check()}", flush=True)
+    print(f"Telegram: write to {polling.check()}", file=sys.stderr)
     return polling
 
 
@@ -187,8 +195,6 @@ def listening(host: str, port: int) -> Server:
     """
     try:
         return Server(host, port)
-    except OverflowError:
-        raise CommandFailed(f"--port {port}: allowed is 0 (any free one) to 65535", USAGE) from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise CommandFailed(

@@ -2,18 +2,69 @@
 
 import os
 import re
-from argparse import ArgumentParser, Namespace
-from collections.abc import Collection, Mapping
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Collection, Mapping
 
 from rejoinder.local.terminal import USAGE, CommandFailed
 from rejoinder.protocol.timing import BOUNDS, Timing
-from rejoinder.settings import Settings, SettingsError
+from rejoinder.settings import PLACES, Settings, SettingsError
 
 WITHOUT_QUEUE = frozenset(BOUNDS) - {"visibility_ms", "retention_ms"}
 """What matters where no queue and no retention is: in memory."""
 
+LONGEST_WAIT_S = 3_600
+
 DUE_TIME = frozenset({"debounce_ms", "max_wait_ms"})
 """What the due time is derived with."""
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """Make what reads a flag that is a whole number between two bounds, both allowed."""
+
+    def read(text: str) -> int:
+        if not re.fullmatch(r"-?[0-9]{1,15}", text) or not low <= int(text) <= high:
+            raise ArgumentTypeError(f"{text} is not allowed; expected a whole number from {low} to {high}")
+        return int(text)
+
+    return read
+
+
+def seconds(text: str) -> float:
+    """Read a flag that is a time in seconds, up to an hour.
+
+    Raises:
+        ArgumentTypeError: it is none, or out of bounds.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= LONGEST_WAIT_S:
+        raise ArgumentTypeError(f"{text} is not allowed; expected seconds, 0 to {LONGEST_WAIT_S}")
+    return value
+
+
+def named(text: str) -> str:
+    """Read a flag that is a name. An empty one is a variable of the shell that is not set, and must not mean "any".
+
+    Raises:
+        ArgumentTypeError: it is empty.
+    """
+    if not text.strip():
+        raise ArgumentTypeError("it is empty; is the variable set that you gave?")
+    return text
+
+
+def table_name(text: str) -> str:
+    """Read a flag that is a table's name, or its ARN.
+
+    Raises:
+        ArgumentTypeError: DynamoDB would not take it.
+    """
+    pattern, _, _ = PLACES["TABLE_NAME"]
+    if not re.fullmatch(pattern, text):
+        raise ArgumentTypeError(f"{text!r} is no table's name; expected 3 to 255 letters, digits, `_`, `.` or `-`")
+    return text
 
 
 def add_timing_flags(

@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from rejoinder.local import releasing
+from rejoinder.local.flags import whole
 from rejoinder.local.inspect import held_lines
 from rejoinder.local.sources import WHERE, add_source_flags, checked_id, open_source
 from rejoinder.local.terminal import FAILED, NOT_FOUND, OK, USAGE, CommandFailed, answer, counted
@@ -22,22 +23,29 @@ EXAMPLES = """examples:
   rejoinder held telegram:123456:987 --stack my-bot --send 12 --part 3
   rejoinder held telegram:123456:987 --stack my-bot --drop 12"""
 
+MOST = 10**12 - 1
+"""The highest number that the key of a held reply has digits for."""
+
 
 def configure(parser: ArgumentParser) -> None:
     """Add the flags."""
     add_source_flags(parser)
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--send", type=int, metavar="ANSWERED", help="send the reply with this number in the list")
-    what.add_argument("--drop", type=int, metavar="ANSWERED", help="drop it; its text stays in the history")
-    parser.add_argument("--part", type=int, metavar="N", help="with --send: begin with this part, 1 is the first")
+    what.add_argument(
+        "--send", type=whole(1, MOST), metavar="ANSWERED", help="send the reply with this number in the list"
+    )
+    what.add_argument("--drop", type=whole(1, MOST), metavar="ANSWERED", help="drop it; its text stays in the history")
+    parser.add_argument(
+        "--part", type=whole(1, MOST), metavar="N", help="with --send: begin with this part, 1 is the first"
+    )
     parser.add_argument("--texts", action="store_true", help="show what was written, and not only how long it is")
 
 
 def run(args: Namespace) -> int:
     """List them, or end one."""
     conversation_id = checked_id(args.conversation)
-    if args.part is not None and (args.send is None or args.part < 1):
-        raise CommandFailed("--part: it goes with --send, and 1 is the first", USAGE)
+    if args.part is not None and args.send is None:
+        raise CommandFailed(f"--part {args.part}: it goes with --send", USAGE)
     if args.send is None and args.drop is None:
         return listed(args, conversation_id)
     if args.drop is not None:
@@ -72,7 +80,7 @@ def sent_by_stack(args: Namespace, conversation_id: str) -> dict[str, Any]:
     Raises:
         CommandFailed: the stack or its table cannot be reached.
     """
-    from rejoinder.local.deployed import deployed_ingest  # noqa: PLC0415  # AWS's client is slow to import
+    from rejoinder.local.deployed import deployed_ingest, refused  # noqa: PLC0415  # AWS's client is slow to import
 
     ingest = deployed_ingest(args.stack, conversation_id)
     first = None if args.part is None else args.part - 1
@@ -80,7 +88,7 @@ def sent_by_stack(args: Namespace, conversation_id: str) -> dict[str, Any]:
     try:
         ended = run_use_case(releasing.send(ingest.store, ingest.channels, conversation_id, args.send, now_ms, first))
     except Transient as fault:
-        raise CommandFailed(f"{fault}; nothing was sent; look whether it is held still") from None
+        raise refused(fault, "nothing was sent; look whether it is held still") from None
     return ended.view()
 
 

@@ -4,13 +4,15 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from rejoinder.local.flags import DUE_TIME, add_timing_flags
+from rejoinder.local.flags import DUE_TIME, add_timing_flags, whole
 from rejoinder.local.sources import WHERE, add_source_flags, checked_id, open_source
 from rejoinder.local.terminal import NOT_FOUND, OK, CommandFailed, answer, counted, instant, span
 
 ABOUT = f"""{WHERE}
 Due times are derived with the stack's own settings, and those of the conversation's account (PerAccount).
 What people and the bot wrote is shown only with --texts."""
+
+MOST_TURNS = 1_000
 
 EXAMPLES = """examples:
   rejoinder inspect webhook:default:c-1
@@ -21,7 +23,9 @@ EXAMPLES = """examples:
 def configure(parser: ArgumentParser) -> None:
     """Add the flags."""
     add_source_flags(parser)
-    parser.add_argument("--turns", type=int, default=5, metavar="N", help="how many of the last turns (default 5)")
+    parser.add_argument(
+        "--turns", type=whole(0, MOST_TURNS), default=5, metavar="N", help="how many of the last turns (default 5)"
+    )
     parser.add_argument("--texts", action="store_true", help="show what was written, and not only how long it is")
     add_timing_flags(parser, DUE_TIME, "for a table whose deployment cannot be asked; each may be a variable, too")
 
@@ -29,7 +33,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Show the conversation."""
     conversation_id = checked_id(args.conversation)
-    view = open_source(args, timed=True).view(conversation_id, turns=max(args.turns, 0), texts=args.texts)
+    view = open_source(args, timed=True).view(conversation_id, turns=args.turns, texts=args.texts)
     if view is None:
         raise CommandFailed(f"no conversation {conversation_id}; its id is channel:account:chat[:thread]", NOT_FOUND)
     answer(args, view, "\n".join(lines(view)))

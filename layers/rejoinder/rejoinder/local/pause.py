@@ -8,6 +8,7 @@ from rejoinder.local.people import add_place_flags, ask_webhook, handover_of
 from rejoinder.local.sources import checked_id
 from rejoinder.local.terminal import OK, USAGE, CommandFailed, answer, instant
 from rejoinder.ports import Transient
+from rejoinder.protocol.timing import DAY_MS, LONGEST_PAUSE_MS
 from rejoinder.run import run as run_use_case
 from rejoinder.system import SystemClock
 
@@ -39,7 +40,9 @@ def run(args: Namespace) -> int:
         try:
             row = run_use_case(handover_of(args.stack, conversation_id).pause(conversation_id, until_ms))
         except Transient as fault:
-            raise CommandFailed(f"{fault}; try again") from None
+            from rejoinder.local.deployed import refused  # noqa: PLC0415  # AWS's client is slow to import
+
+            raise refused(fault, "try again") from None
         until_ms = row.paused_until_ms or until_ms
     else:
         ask_webhook(args, conversation_id, {"type": "pause", "until": until_ms})
@@ -54,7 +57,7 @@ def until_of(args: Namespace, now_ms: int) -> int:
     Raises:
         CommandFailed: neither a length nor an instant of ours.
     """
-    if args.until:
+    if args.until is not None:
         try:
             until = datetime.fromisoformat(args.until)
         except ValueError:
@@ -63,8 +66,19 @@ def until_of(args: Namespace, now_ms: int) -> int:
             ) from None
         if until.tzinfo is None:
             raise CommandFailed(f"--until {args.until}: it has no offset from UTC; end it with Z or +00:00", USAGE)
-        return round(until.timestamp() * 1_000)
+        return bounded(f"--until {args.until}", round(until.timestamp() * 1_000), now_ms)
     match = re.fullmatch(r"([0-9]{1,6})([smhd])", args.length)
     if match is None:
         raise CommandFailed(f"--for {args.length}: expected a number with s, m, h or d, such as 30m", USAGE)
-    return now_ms + int(match[1]) * UNITS_MS[match[2]]
+    return bounded(f"--for {args.length}", now_ms + int(match[1]) * UNITS_MS[match[2]], now_ms)
+
+
+def bounded(given: str, until_ms: int, now_ms: int) -> int:
+    """Check that a pause ends after now, and within what the protocol allows.
+
+    Raises:
+        CommandFailed: it does not; `given` says which flag.
+    """
+    if not now_ms < until_ms <= now_ms + LONGEST_PAUSE_MS:
+        raise CommandFailed(f"{given}: a pause ends after now, and within {LONGEST_PAUSE_MS // DAY_MS} days", USAGE)
+    return until_ms

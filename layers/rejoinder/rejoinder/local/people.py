@@ -6,6 +6,7 @@ from typing import Any
 
 from rejoinder.handover import Handover
 from rejoinder.local import devserver
+from rejoinder.local.flags import named
 from rejoinder.local.send import secret_of, send
 from rejoinder.local.terminal import USAGE, CommandFailed
 from rejoinder.observe.memory import MemoryObserver
@@ -15,8 +16,10 @@ from rejoinder.protocol.identity import ConversationId
 def add_place_flags(parser: ArgumentParser) -> None:
     """Add where the conversation is."""
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--stack", help="name of the CloudFormation stack")
-    where.add_argument("--url", default=devserver.DEFAULT_URL, help="where `rejoinder dev` is (default, %(default)s)")
+    where.add_argument("--stack", type=named, help="name of the CloudFormation stack")
+    where.add_argument(
+        "--url", type=named, default=devserver.DEFAULT_URL, help="where `rejoinder dev` is (default %(default)s)"
+    )
     parser.add_argument("--secret-ref", metavar="REF", help="its secret, if it was started with one")
 
 
@@ -40,7 +43,9 @@ def ask_webhook(args: Namespace, conversation_id: str, body: dict[str, Any]) -> 
     conversation = ConversationId.parse(conversation_id)
     if conversation.channel != "webhook":
         raise CommandFailed(f"`rejoinder dev` has webhook conversations; for {conversation_id} say --stack", USAGE)
+    devserver.checked_url(args.url)
     url = f"{args.url.rstrip('/')}/webhooks/webhook/{conversation.account}"
     said = send(url, body | {"id": body["type"], "conversation_id": conversation.chat}, secret_of(args))
     if said["status"] != 200:
-        raise CommandFailed(f"{args.url} answers {said['status'] or 'nothing'}: {said['answer']}")
+        answers = f"answers {said['status']}: " if said["status"] else ""
+        raise CommandFailed(f"{args.url}: {answers}{said['answer']}")

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 
 from rejoinder.local.people import add_place_flags, ask_webhook, handover_of
 from rejoinder.local.sources import checked_id
-from rejoinder.local.terminal import OK, CommandFailed, answer
+from rejoinder.local.terminal import OK, answer
 from rejoinder.ports import Transient
 from rejoinder.run import run as run_use_case
 
@@ -28,7 +28,9 @@ def run(args: Namespace) -> int:
         try:
             run_use_case(handover_of(args.stack, conversation_id).resume(conversation_id))
         except Transient as fault:
-            raise CommandFailed(f"{fault}; the pause may be over all the same, and nobody woken: try again") from None
+            from rejoinder.local.deployed import refused  # noqa: PLC0415  # AWS's client is slow to import
+
+            raise refused(fault, "the pause may be over all the same, and nobody woken: try again") from None
     else:
         ask_webhook(args, conversation_id, {"type": "resume"})
     answer(args, {"conversation_id": conversation_id, "paused_until_ms": None}, f"{conversation_id} is the bot's again")

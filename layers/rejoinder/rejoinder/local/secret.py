@@ -8,9 +8,10 @@ from argparse import ArgumentParser, Namespace
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from rejoinder.accounts import account_fields
+from rejoinder.accounts import account_fields, is_label
 from rejoinder.channels import NAMES, channel_module, open_channel
-from rejoinder.local.aws import ACCOUNTS, stack_output
+from rejoinder.local.aws import ACCOUNTS, code_of, explained, stack_output
+from rejoinder.local.flags import named
 from rejoinder.local.terminal import OK, USAGE, CommandFailed, answer
 from rejoinder.ports import Permanent
 from rejoinder.wiring import Clients
@@ -41,8 +42,10 @@ def configure(parser: ArgumentParser) -> None:
 def add_place_flags(parser: ArgumentParser) -> None:
     """Add the flags that say which deployment is meant."""
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--stack", help="name of the CloudFormation stack that shall use it")
-    where.add_argument("--reference", help="where instead, such as ssm:/my/{channel}/{account} (default: $ACCOUNTS)")
+    where.add_argument("--stack", type=named, help="name of the CloudFormation stack that shall use it")
+    where.add_argument(
+        "--reference", type=named, help="where instead, such as ssm:/my/{channel}/{account} (default: $ACCOUNTS)"
+    )
 
 
 def run(args: Namespace) -> int:
@@ -66,6 +69,10 @@ def split_account(given: str) -> tuple[str, str]:
     channel, _, account = given.partition("/")
     if not channel or not account or "/" in account:
         raise CommandFailed(f"{given}: expected CHANNEL/ACCOUNT, such as webhook/default", USAGE)
+    if not is_label(account):  # the functions would never look there
+        raise CommandFailed(
+            f"{given}: an account's label is 1 to 64 letters, digits, `_`, `.` or `-`, not dots alone", USAGE
+        )
     return channel, account
 
 
@@ -79,7 +86,7 @@ def stored_fields(args: Namespace, clients: Clients, channel: str, account: str)
     try:
         return name, read(clients, name)
     except (ClientError, BotoCoreError) as error:
-        raise CommandFailed(f"parameter {name}: {error}") from None
+        raise CommandFailed(f"parameter {name}: {explained(error)}") from None
 
 
 def store(clients: Clients, name: str, channel: str, account: str, fields: dict[str, str]) -> None:
@@ -100,7 +107,7 @@ def store(clients: Clients, name: str, channel: str, account: str, fields: dict[
     except Permanent as fault:
         raise CommandFailed(f"nothing was stored: {fault}", USAGE) from None
     except (ClientError, BotoCoreError) as error:
-        raise CommandFailed(f"parameter {name}: {error}") from None
+        raise CommandFailed(f"parameter {name}: {explained(error)}") from None
 
 
 def check_names(channel: str, given: list[str]) -> None:
@@ -150,7 +157,7 @@ def read(clients: Clients, name: str) -> dict[str, str]:
         parameter = clients.ssm().get_parameter(Name=name, WithDecryption=True)["Parameter"]
         return account_fields(parameter.get("Value", ""))
     except ClientError as error:
-        if error.response.get("Error", {}).get("Code") == "ParameterNotFound":
+        if code_of(error) == "ParameterNotFound":
             return {}
         raise
     except ValueError as error:

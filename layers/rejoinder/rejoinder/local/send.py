@@ -14,13 +14,15 @@ from rejoinder import http
 from rejoinder.channels.webhook import signature_headers
 from rejoinder.local import devserver
 from rejoinder.local.feed import QUIET_S
+from rejoinder.local.flags import named, seconds, whole
 from rejoinder.local.terminal import FAILED, OK, USAGE, CommandFailed, answer
-from rejoinder.ports import Fault
+from rejoinder.ports import Fault, Transient
 from rejoinder.protocol.identity import ConversationId
 from rejoinder.system import SystemClock
 
 PLAYGROUND_SECRET = "playground"  # noqa: S105  # of a program that serves this machine alone
 PATH = "/webhooks/webhook/default"
+MAX_GAP_MS = 600_000
 
 ABOUT = """Each text is one webhook of the channel `webhook`, signed with the account's secret. The texts follow one
 another --gap-ms apart, whether the one before has been answered or not; with --gap-ms 0 they are sent side by side."""
@@ -43,14 +45,16 @@ def configure(parser: ArgumentParser) -> None:
         help="the webhook (default: that of `rejoinder dev`, %(default)s)",
     )
     parser.add_argument("--secret-ref", metavar="REF", help="the account's secret; `rejoinder dev` needs none")
-    parser.add_argument("--conversation", default="c-1", metavar="CHAT", help="the chat (default c-1)")
-    parser.add_argument("--user", default="ana", help="who writes (default ana)")
+    parser.add_argument("--conversation", type=named, default="c-1", metavar="CHAT", help="the chat (default c-1)")
+    parser.add_argument("--user", type=named, default="ana", help="who writes (default ana)")
     parser.add_argument("--name", help="what the writer is called (default: the user)")
-    parser.add_argument("--gap-ms", type=int, default=300, metavar="N", help="from one text to the next (default 300)")
+    parser.add_argument(
+        "--gap-ms", type=whole(0, MAX_GAP_MS), default=300, metavar="N", help="from one text to the next (default 300)"
+    )
     parser.add_argument("--id", help="the messages' id, numbered where there are several (default: fresh)")
     parser.add_argument(
         "--wait",
-        type=float,
+        type=seconds,
         nargs="?",
         const=30.0,
         metavar="SECONDS",
@@ -60,8 +64,6 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Send the burst, and say how each message was answered."""
-    if args.gap_ms < 0:
-        raise CommandFailed(f"--gap-ms {args.gap_ms}: 0 or more", USAGE)
     devserver.checked_url(args.url)
     secret = secret_of(args)
     follower = Follower(args) if args.wait is not None else None
@@ -119,7 +121,8 @@ def send(url: str, message: dict[str, Any], secret: str) -> dict[str, Any]:
         response = http.post(url, body, {"content-type": "application/json", **signature_headers(secret, body, now_ms)})
         status, said = response.status, outcome(response.body)
     except Fault as fault:
-        said = str(fault)
+        here = isinstance(fault, Transient) and urlsplit(url).hostname in devserver.LOOPBACK_NAMES
+        said = f"{fault}; is `rejoinder dev` running there?" if here else str(fault)
     return {"id": message["id"], "status": status, "answer": said, "took_ms": round((time.monotonic() - begun) * 1_000)}
 
 
@@ -174,7 +177,10 @@ class Follower:
         parts = urlsplit(args.url)
         account = unquote(parts.path.rstrip("/").rpartition("/")[2])
         self._url = f"{parts.scheme}://{parts.netloc}"
-        self._conversation_id = str(ConversationId("webhook", account, args.conversation))
+        try:
+            self._conversation_id = str(ConversationId("webhook", account, args.conversation))
+        except ValueError as fault:
+            raise CommandFailed(f"--conversation: {fault}", USAGE) from None
         self._entries: queue.Queue[dict[str, Any]] = queue.Queue()
         with devserver.ask(self._url, "GET", "/settings") as response:
             self._newest: int = devserver.read_json(response)["newest"]

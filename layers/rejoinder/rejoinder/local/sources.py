@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rejoinder.local import devserver, releasing
-from rejoinder.local.flags import settings_of
+from rejoinder.local.flags import named, settings_of, table_name
 from rejoinder.local.terminal import NOT_FOUND, USAGE, CommandFailed, say
 from rejoinder.local.view import conversation_view
 from rejoinder.per_account import PerAccount
@@ -43,11 +43,13 @@ class TableSource:
     """A store, asked directly.
 
     Args:
+        name: the table's.
         store: the table.
         per_account: what due times are derived with.
     """
 
-    def __init__(self, store: Store, per_account: PerAccount) -> None:
+    def __init__(self, name: str, store: Store, per_account: PerAccount) -> None:
+        self._name = name
         self._store = store
         self._per_account = per_account
 
@@ -58,21 +60,26 @@ class TableSource:
         try:
             return run(conversation_view(self._store, conversation_id, timing, now_ms, turns=turns, texts=texts))
         except Transient as fault:
-            raise CommandFailed(str(fault)) from None
+            raise self._failed(fault) from None
+
+    def _failed(self, fault: Transient, left: str = "") -> CommandFailed:
+        from rejoinder.local.aws import table_failed  # noqa: PLC0415  # AWS's client is slow to import
+
+        return table_failed(self._name, fault, left)
 
     def forget(self, conversation_id: str) -> int:
         """Delete every item of it."""
         try:
             return run(self._store.forget(conversation_id))
         except Transient as fault:
-            raise CommandFailed(f"{fault}; some items may be left, try again") from None
+            raise self._failed(fault, "; some items may be left, try again") from None
 
     def drop_held(self, conversation_id: str, answered: int) -> dict[str, Any]:
         """Drop it."""
         try:
             return run(releasing.drop(self._store, conversation_id, answered, SystemClock().now_ms())).view()
         except Transient as fault:
-            raise CommandFailed(f"{fault}; look whether it is held still") from None
+            raise self._failed(fault, "; look whether it is held still") from None
 
     def send_held(
         self,
@@ -130,9 +137,9 @@ def add_source_flags(parser: ArgumentParser) -> None:
     """Add the conversation, and where to look for it."""
     parser.add_argument("conversation", help="its id, such as webhook:default:c-1")
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--table", help="name of the DynamoDB table")
-    where.add_argument("--stack", help="name of the CloudFormation stack whose table it is")
-    where.add_argument("--url", help=f"where `rejoinder dev` is (default {devserver.DEFAULT_URL})")
+    where.add_argument("--table", type=table_name, help="name of the DynamoDB table")
+    where.add_argument("--stack", type=named, help="name of the CloudFormation stack whose table it is")
+    where.add_argument("--url", type=named, help=f"where `rejoinder dev` is (default {devserver.DEFAULT_URL})")
 
 
 def checked_id(text: str) -> str:
@@ -155,8 +162,8 @@ def open_source(args: Namespace, *, timed: bool = False) -> Source:
     """
     if args.url:
         return DevSource(args.url)
-    table_name = args.table or (None if args.stack else os.environ.get("TABLE_NAME"))
-    if not table_name and not args.stack:
+    given = args.table or (None if args.stack else os.environ.get("TABLE_NAME"))
+    if not given and not args.stack:
         return DevSource(devserver.DEFAULT_URL)
     from rejoinder.local.aws import TABLE, stack_output  # noqa: PLC0415  # AWS's client is slow to import
     from rejoinder.stores.dynamodb.store import DynamoDBStore  # noqa: PLC0415
@@ -164,9 +171,9 @@ def open_source(args: Namespace, *, timed: bool = False) -> Source:
     from rejoinder.wiring import Clients  # noqa: PLC0415
 
     clients = Clients()
-    name = table_name or stack_output(clients, args.stack, TABLE)
+    name = given or stack_output(clients, args.stack, TABLE)
     store = DynamoDBStore(Table(name, clients.dynamodb), Timing())  # it reads and deletes: no setting is for that
-    return TableSource(store, (deployment_settings(args, clients) if timed else Settings()).per_account)
+    return TableSource(name, store, (deployment_settings(args, clients) if timed else Settings()).per_account)
 
 
 def deployment_settings(args: Namespace, clients: "Clients") -> Settings:

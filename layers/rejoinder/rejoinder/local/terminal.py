@@ -26,7 +26,7 @@ class CommandFailed(Exception):  # noqa: N818  # named by what happened
 
 def answer(args: Namespace, content: Any, text: str) -> None:
     """Write the command's result to standard output: as JSON where that was asked for, else as text."""
-    print(json.dumps(content, ensure_ascii=False, indent=2) if args.json else text)
+    print(json.dumps(content, ensure_ascii=False, indent=2) if args.json else text, flush=True)
 
 
 def say(line: str) -> None:
