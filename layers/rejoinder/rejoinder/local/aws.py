@@ -38,7 +38,7 @@ CODE_FIXES = {
 def explained(fault: BaseException) -> str:
     """Say what keeps AWS from being asked, with the fix where we know it."""
     fix = CODE_FIXES.get(code_of(fault)) or next((FIXES[kind] for kind in FIXES if isinstance(fault, kind)), "")
-    return f"{fault}; {fix}" if fix else str(fault)
+    return f"{str(fault).rstrip('.')}; {fix}" if fix else str(fault)
 
 
 def code_of(fault: BaseException | None) -> str:
