@@ -29,7 +29,9 @@ QUIET = [
 @pytest.fixture
 def desk() -> Iterator[Running]:
     """A debounce long enough to type in, the shipped bot, and a lease that runs out within the test."""
-    settings = Settings.from_environment({"DEBOUNCE_MS": "1000", "LEASE_MS": "1000", "RENEW_MS": "300"})
+    settings = Settings.from_environment(
+        {"DEBOUNCE_MS": "1000", "LEASE_MS": "1000", "RENEW_MS": "300", "PER_ACCOUNT": '{"webhook:shop": {}}'}
+    )
     with running(settings, SystemClock(), bot_function("bot:reply", BOT_FOLDER), 500) as desk:
         yield desk
 
@@ -128,3 +130,12 @@ def test_a_person_takes_the_conversation_and_gives_it_back(page: Page) -> None:
     page.get_by_role("button", name="Give back").click()
     expect(page.locator("#paused")).to_have_text("no")
     expect(replies).to_have_count(2, timeout=10_000)
+
+
+def test_another_account_is_written_to_where_its_conversation_is_shown(page: Page, desk: Running) -> None:
+    page.get_by_role("combobox", name="Conversation").select_option(label="Ana, private, to shop")
+    say(page, "is the shop open?")
+    expect(page.locator("#log .bot:not(.typing)")).to_have_count(1)
+    expect(page.locator("#marks")).to_have_text("no, no")
+    assert desk.view("webhook:shop:ana")["row"]["received"] == 1
+    assert desk.view("webhook:default:ana") == {"error": "no conversation webhook:default:ana"}
