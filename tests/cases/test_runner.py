@@ -10,7 +10,7 @@ from cases.runner import play
 from cases.stage import Variant
 from cases.unknown import UnknownToRunnerError
 from rejoinder.protocol.conversation import Lease, Message, Outbox, Row
-from rejoinder.protocol.outcomes import Committed, Duplicate, Full, Lost, Paused, Recorded, Superseded
+from rejoinder.protocol.outcomes import Committed, Duplicate, Full, Lost, Overruled, Paused, Recorded, Superseded
 from rejoinder.stores.memory import MemoryStore
 
 CASE = all_cases()["FC-003"]
@@ -49,7 +49,9 @@ def test_an_expectation_that_is_not_met_fails_the_case(name: str, value: object)
 class Forgetful(MemoryStore):
     """Knows no redelivery: the 64-bit id of each message is made another one."""
 
-    async def record(self, conversation_id: str, message: Message, now_ms: int) -> Recorded | Duplicate | Full:
+    async def record(
+        self, conversation_id: str, message: Message, now_ms: int
+    ) -> Recorded | Duplicate | Full | Overruled:
         count = len(self.rows.get(conversation_id, Row()).pending)
         return await super().record(conversation_id, replace(message, id=bytes([count]) * 8), now_ms)
 

@@ -102,8 +102,8 @@ def test_overflow_counts_only_while_there_is_no_room(store: Store, given: Given)
     assert run(store.overflow(ANA, FOUR)) == Overflowed(replace(full, overflowed=2))
 
 
-STOP = replace(FOUR, consent="withdrawn", arrived_at_ms=NOW + 400)
-START = replace(FOUR, consent="given", arrived_at_ms=NOW + 500)
+STOP = replace(FOUR, consent="withdrawn", sent_at_ms=NOW + 400)
+START = replace(FOUR, consent="given", sent_at_ms=NOW + 500)
 
 
 def test_a_refused_stop_counts_in_the_same_write(store: Store, given: Given) -> None:
@@ -128,10 +128,20 @@ def test_a_refused_start_undoes_no_stop_that_came_since(store: Store, given: Giv
     """It is known by no id, so that a late repeat of it must not count. Without its word it is counted."""
     given.recorded(ONE, TWO, THREE)
     stopped = run(store.overflow(ANA, STOP)).row
-    old = replace(START, arrived_at_ms=STOP.arrived_at_ms - early_ms)
+    old = replace(START, sent_at_ms=STOP.sent_at_ms - early_ms)
     assert run(store.overflow(ANA, old)) == Overruled(stopped)
     assert run(store.read(ANA)) == stopped
     assert run(store.overflow(ANA, replace(old, consent=""))) == Overflowed(replace(stopped, overflowed=2))
+
+
+@pytest.mark.parametrize("early_ms", [0, 300])
+def test_nor_does_one_that_finds_room(store: Store, given: Given, early_ms: int) -> None:
+    stopped = given.recorded(ONE, STOP)
+    old = replace(TWO, consent="given", sent_at_ms=STOP.sent_at_ms - early_ms)
+    assert run(store.record(ANA, old, old.arrived_at_ms)) == Overruled(stopped)
+    assert run(store.read(ANA)) == stopped
+    later = replace(old, sent_at_ms=STOP.sent_at_ms + 1)
+    assert run(store.record(ANA, later, later.arrived_at_ms)).row.opted_out_at_ms is None
 
 
 # --- amend ------------------------------------------------------------------------------------------------------------

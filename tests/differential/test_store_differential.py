@@ -174,8 +174,8 @@ class RowSideBySide(SideBySide):
 
     def overflow(self, consent: Consent, late_ms: int) -> None:
         """Mostly at once; or as a late repeat."""
-        at_ms = self.now_ms - late_ms
-        self.both("overflow", Message(message_id("x"), "x", "ana", at_ms, at_ms, consent=consent))
+        at_ms = self.now_ms - 5 - late_ms
+        self.both("overflow", Message(message_id("x"), "x", "ana", at_ms, self.now_ms, consent=consent))
 
     def take(self, method: str, patient: bool) -> None:
         """As a wake-up does, at the first instant at which the lease can be had, or too early."""

@@ -3,7 +3,7 @@
 import pytest
 
 from rejoinder.protocol.conversation import Row
-from rejoinder.simulator import prove
+from rejoinder.simulator import desk, prove
 from rejoinder.simulator.bound import FAULTS, Bound
 from rejoinder.simulator.branches import Branches
 from rejoinder.simulator.explore import Explorer, explore
@@ -50,13 +50,11 @@ def test_two_messages_with_a_crash_an_expiry_and_a_doubled_wake_up(capsys: pytes
         "messages=1,crashes=1,expiries=1,refusals=1",
         "messages=1,lost=1,crashes=1,expiries=1",
         "messages=1,repeats=1,expiries=1,crashes=1",
-        "messages=3",
         "messages=2,restarts=2,crashes=1",
         "messages=2,restarts=1,joins=1,handoffs=1",
         "messages=1,handoffs=1,throttles=1",
         "messages=1,handoffs=1,pauses=1,refusals=1,crashes=1",
         "messages=1,moment=1,slow=2,crashes=1,expiries=1",
-        "messages=2,pauses=1",
         "messages=2,pauses=1,joins=1,restarts=1",
         "messages=1,pauses=1,unpauses=1,crashes=1",
         "messages=1,pauses=1,unpauses=1,on_resume=handled,pause_ms=1000",
@@ -68,6 +66,21 @@ def test_two_messages_with_a_crash_an_expiry_and_a_doubled_wake_up(capsys: pytes
         "messages=1,pauses=1,stalls=1",
         "messages=1,operators=1,lost=1,pause_ms=1000",
         "messages=1,operators=1,pauses=1,pause_ms=1000",
+        "messages=2,edits=1,joins=1",
+        "messages=2,edits=1,max_superseded=0",
+        "messages=1,edits=2,expiries=1",
+        "messages=1,edits=1,crashes=1,expiries=1",
+        "messages=1,edits=1,repeats=1",
+        "messages=1,edits=1,lost=1,late_edits=answer",
+        "messages=1,edits=1,optouts=1",
+        "messages=1,optouts=1,lost=1",
+        "messages=1,optouts=1,refusals=1",
+        "messages=1,optouts=1,unknowns=1,in_doubt=resend",
+        "messages=1,optouts=1,parts=2,max_superseded=0",
+        "messages=1,optouts=1,parts=2,moment=1,slow=2",
+        "messages=0,optouts=2,pauses=1,max_pending=1",
+        "messages=0,optouts=1,optins=1",
+        "messages=0,optouts=1,optins=1,lost=1,max_pending=1",
     ],
 )
 def test_each_other_fault(bound: str) -> None:
@@ -87,6 +100,8 @@ def test_each_other_fault(bound: str) -> None:
         "messages=1,pauses=1,early=2,crashes=0,expiries=0,doubles=0",
         "messages=2,pauses=1,joins=1,restarts=1,crashes=0,expiries=0,doubles=0",
         "messages=1,operators=1,redeliveries=1,pause_ms=1000,crashes=0,expiries=0,doubles=0",
+        "messages=1,edits=1,redeliveries=1,late_edits=answer,crashes=0,expiries=0,doubles=0",
+        "messages=1,optouts=1,refusals=1,max_superseded=0,crashes=0,doubles=0",
     ],
 )
 def test_what_is_taken_for_one_state_goes_on_alike(bound: str) -> None:
@@ -125,11 +140,22 @@ def test_a_bound_that_means_nothing_is_refused_with_the_fix(text: str, said: str
         Bound.parse(text)
 
 
+@pytest.mark.parametrize(
+    ("event", "name"),
+    [
+        (0, "m1"), (99, "m100"), (desk.PAUSE, "pause"), (desk.RESUME, "resume"), (desk.PERSON, "p1"),
+        (desk.edit_of(0, 1), "m1'1"), (desk.edit_of(99, 9), "m100'9"), (desk.STOP, "stop1"), (desk.START + 1, "start2"),
+    ],
+)  # fmt: skip
+def test_every_event_has_a_name_and_a_number(event: int, name: str) -> None:
+    assert (desk.named(event), desk.numbered(name)) == (name, event)
+
+
 def test_every_fault_has_a_budget() -> None:
     """One more of each fault gives more states: none of the budgets is idle."""
     base = explore(Bound.quiet(messages=2)).states
     for fault in FAULTS:
-        assert explore(Bound.quiet(messages=2, **{fault: 1}), max_states=20 * base).states > base, fault
+        assert explore(Bound.quiet(messages=2, **{fault: 1}), max_states=base + 1).states > base, fault
 
 
 def test_prove_prints_what_it_found(capsys: pytest.CaptureFixture[str]) -> None:

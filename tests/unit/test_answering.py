@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from fakes import CONVERSATION, START_MS, World
+from fakes import CONVERSATION, START_MS, LinesChannel, World
 from rejoinder.handover import Handover
 from rejoinder.ports import BotFailed, Outdated, Permanent, Policy, Replied, Reply, Text, Transient, UnknownOutcome
+from rejoinder.protocol.conversation import Message
 from rejoinder.protocol.timing import Timing
 from rejoinder.run import run
 
@@ -115,6 +116,26 @@ def test_a_line_that_the_channel_cannot_show_is_no_failed_attempt() -> None:
     world.write("a")
     world.settle()
     assert world.channel.texts == ["re: a"]
+
+
+def test_a_stop_between_two_parts_of_the_line_keeps_back_the_second() -> None:
+    """The right to say it is taken anew before each part: once for the first, and only looked at for the next."""
+    world = slow(20_000, Policy(moment=MOMENT, moment_ms=5_000))
+
+    class TwoParts(LinesChannel):
+        def render(self, reply: Reply, to: Message) -> tuple[str, ...]:
+            return ("one", "two")
+
+        async def send(self, part: str, reply_id: str, index: int) -> None:
+            await LinesChannel.send(self, part, reply_id, index)
+            if part == "one":
+                world.write("stop", "STOP")
+
+    channel = TwoParts(consents={"STOP": "withdrawn"})
+    world.accounts.the_channel = channel
+    world.write("a")
+    world.settle()
+    assert channel.texts == ["one"]
 
 
 def test_nothing_is_announced_in_a_pause_or_after_a_stop() -> None:

@@ -165,6 +165,39 @@ def test_an_edit_between_a_persons_look_and_their_answer_is_in_the_history() -> 
     assert [message.text for message in world.row.outbox.messages] == ["better"]
 
 
+def test_an_edit_that_overtakes_its_message_stands_in_its_place() -> None:
+    """Where late edits are answered: once, whichever comes first and however often."""
+    world = answering_late_edits()
+    assert edit(world, "a", "better") == {"recorded": 1}
+    world.clock.ms += 1
+    assert json.loads(world.write("a").body) == {"duplicate": 1}
+    assert edit(world, "a", "better") == {"amended": 1}
+    world.settle()
+    assert edit(world, "a", "better") == {"duplicate": 1}
+    assert world.channel.texts == ["re: better"]
+
+
+def test_an_edit_whose_message_comes_at_the_same_moment_replaces_it() -> None:
+    world = answering_late_edits()
+    arm = world.wake_ups.arm
+
+    class Overtaken(MemoryWakeUps):
+        async def arm(self, wake_up: WakeUp) -> None:
+            if not world.store.rows:  # after the edit found nothing, and before it is recorded
+                world.write("a")
+            await arm(wake_up)
+
+    world.ingest = replace(world.ingest, wake_ups=Overtaken())
+    original = replace(world.ingest, wake_ups=world.wake_ups)
+    edit_first = world.ingest
+    world.ingest = original
+    world.channel.reports = [Edited(Inbound(CONVERSATION, "a", "ana", "better", sent_at_ms=5), 1)]
+    response = run(edit_first("lines", Request("POST", "/", {"x-proof": "yes"}, b"")))
+    assert json.loads(response.body) == {"amended": 1}
+    world.settle()
+    assert world.channel.texts == ["re: better"]
+
+
 def test_where_late_edits_are_answered_one_within_the_window_still_replaces() -> None:
     world = answering_late_edits()
     world.write("a")

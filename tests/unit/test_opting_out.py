@@ -9,6 +9,7 @@ from fakes import CONVERSATION, START_MS, LinesChannel, World, message
 from rejoinder.ports import BotFailed, Edited, Inbound, Policy, Replied, Reply, Request, Text, Transient
 from rejoinder.protocol import transitions
 from rejoinder.protocol.conversation import Consent, Row, TurnRecord
+from rejoinder.protocol.outcomes import Overruled
 from rejoinder.protocol.timing import Timing
 from rejoinder.run import run
 
@@ -58,6 +59,7 @@ def test_the_last_word_of_a_burst_decides() -> None:
     world = opened()
     for number, text in enumerate(["hi", "STOP", "START", "hello?"]):
         world.write(str(number), text)
+        world.clock.ms += 1
     world.settle()
     assert world.channel.texts == ["re: hi\nSTOP\nSTART\nhello?"]
 
@@ -183,6 +185,17 @@ def test_a_start_in_a_flood_that_a_stop_has_overtaken_is_counted_without_its_wor
     assert (world.row.opted_out_at_ms, world.row.overflowed) == (START_MS, 2)
 
 
+def test_a_start_that_was_refused_undoes_no_stop_when_there_is_room_again() -> None:
+    """Its count was answered, and the answer was lost; by the time it is repeated a STOP has come, and a commit."""
+    row = Row(received=1, pending=(message("m"),))
+    start = replace(message("start"), consent="given")
+    row = transitions.overflow(row, start, Timing(max_pending=1)).row
+    stop = replace(message("stop", START_MS + 1), consent="withdrawn")
+    stopped = transitions.overflow(row, stop, Timing(max_pending=1)).row
+    with_room = replace(stopped, answered=1, pending=())
+    assert transitions.record(with_room, CONVERSATION, start, START_MS, Timing()) == Overruled(with_room)
+
+
 def test_a_stop_does_not_wait_for_who_is_at_work_in_a_pause() -> None:
     """Anything else at the bound is told to come again, and some providers bring nothing a second time."""
     world = flooded()
@@ -230,10 +243,10 @@ def test_an_edit_into_a_stop_is_a_message_of_its_own(read: bool) -> None:
     assert world.channel.texts == (["re: tell me more"] if read else [])
 
 
-@pytest.mark.parametrize(("consent", "after"), [("withdrawn", START_MS + 5), ("given", None), ("implied", None)])
+@pytest.mark.parametrize(("consent", "after"), [("withdrawn", START_MS), ("given", None), ("implied", None)])
 def test_consent_changes_with_the_message_and_not_with_its_redelivery(consent: Consent, after: int | None) -> None:
     word = replace(message("word"), consent=consent)
-    row = transitions.record(Row(opted_out_at_ms=START_MS), CONVERSATION, word, START_MS + 5, Timing()).row
+    row = transitions.record(Row(opted_out_at_ms=START_MS - 1), CONVERSATION, word, START_MS + 5, Timing()).row
     assert row.opted_out_at_ms == after
     changed_since = replace(row, opted_out_at_ms=7)
     again = replace(word, arrived_at_ms=START_MS + 9)

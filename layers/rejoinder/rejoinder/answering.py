@@ -133,13 +133,16 @@ async def renew(conversation_id: str, lease: Lease, work: Work, outside: Outside
 
 
 async def ask_for_a_moment(conversation_id: str, lease: Lease, to: Message, channel: Channel, outside: Outside) -> None:
-    """Say that the reply takes a moment, if nobody has. Whatever goes wrong, it counts as said."""
+    """Say that the reply takes a moment, if nobody has. Whatever goes wrong, it counts as said.
+
+    The right is taken anew before each part: the row that it returns says whether anything is wanted any more.
+    """
+    line_id = reply_id(conversation_id, f"a moment, {lease.owner}")
     try:
-        promised = await outside.store.promise(conversation_id, lease)
-        if not isinstance(promised, Promised) or promised.row.opted_out_at_ms is not None:
-            return
-        line_id = reply_id(conversation_id, f"a moment, {lease.owner}")
         for index, part in enumerate(channel.render(Reply((Text(outside.policy.moment),)), to)):
+            promised = await outside.store.promise(conversation_id, lease)
+            if not isinstance(promised, Promised) or promised.row.opted_out_at_ms is not None:
+                return
             await channel.send(part, line_id, index)
     except Fault as fault:
         outside.observer.happened("moment_unsaid", conversation_id, reason=str(fault))

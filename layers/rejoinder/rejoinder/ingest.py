@@ -170,14 +170,14 @@ class Ingest:
         self.observer.happened("reported", report.conversation_id, reply_id=report.reply_id)
         await self.store.put_text(report.conversation_id, report_key(report.reply_id, report.index), "sent", now_ms)
 
-    async def _one(self, inbound: Inbound, via: str) -> str:
+    async def _one(self, inbound: Inbound, via: str, edited_at_ms: int = 0) -> str:
         """Bring one message to its outcome: `recorded`, `duplicate`, `ignored` or `rejected`."""
         now_ms = self.clock.now_ms()
         conversation_id = inbound.conversation_id
         if (oversized := what_is_oversized(inbound)) is not None:
             self.observer.happened("rejected", conversation_id, reason=oversized)
             return "rejected"
-        message = cleaned(inbound, via, now_ms)
+        message = replace(cleaned(inbound, via, now_ms), edited_at_ms=edited_at_ms)
         if not message.text and not message.attachments:
             self.observer.happened("ignored", conversation_id, reason="empty")
             return "ignored"
@@ -220,6 +220,20 @@ class Ingest:
                 self.observer.happened("rejected", conversation_id, reason=f"contents over {MAX_CONTENT_BYTES} bytes")
                 return "rejected"
             await self.store.put_text(conversation_id, edit.text_key, content, self.clock.now_ms())
+        for _ in range(RECORD_TRIES):
+            row = await self._amended(conversation_id, edit)
+            if isinstance(row, str):
+                return row
+            if self.policy.late_edits == "ignore":
+                self.observer.happened("ignored", conversation_id, reason="an edit of a message that was read already")
+                return "ignored"
+            outcome = await self._late(edited, row, whole, via)
+            if outcome is not None:
+                return outcome
+        raise Transient("the message of an edit comes and goes")
+
+    async def _amended(self, conversation_id: str, edit: Message) -> str | Row:
+        """Let an edit replace its pending message; else give the row that refused it."""
         index = 0  # a guess, right for the only message of a burst; a wrong one tells the right one
         for _ in range(RECORD_TRIES):
             answer = await self.store.amend(conversation_id, index, edit)
@@ -233,32 +247,35 @@ class Ingest:
             if standing is None or answer.row.lease_owner is not None:
                 break
             index = answer.row.pending.index(standing)
-        if self.policy.late_edits == "ignore":
-            self.observer.happened("ignored", conversation_id, reason="an edit of a message that was read already")
-            return "ignored"
-        if await self._was_answered_so(conversation_id, answer.row, edit, whole):
+        return answer.row
+
+    async def _late(self, edited: Edited, row: Row, edit: Message, via: str) -> str | None:
+        """Answer an edit that could not replace its message; None where that has come meanwhile.
+
+        Args:
+            edited: as it came.
+            row: as it refused the edit.
+            edit: with its long contents, as the history gives them.
+            via: the account's label.
+        """
+        conversation_id = edited.now.conversation_id
+        covered = () if row.outbox is None else row.outbox.messages
+        turns = await self.store.history(conversation_id, LOOKED_BACK, self.clock.now_ms())
+        known = [*row.pending, *covered, *(message for turn in turns for message in turn.messages)]
+        if any(stands(message, edit) for message in known):
             self.observer.happened("duplicate", conversation_id, reason="an edit that was answered")
             return "duplicate"
-        return await self._anew(edited, via)
+        if row.knows(edit.id) or any(message.id == edit.id for message in known):
+            return await self._anew(edited, via)
+        # it has overtaken its message, and stands in its place: that will be the duplicate
+        in_place = replace(edited.now, sent_at_ms=edited.edited_at_ms)
+        outcome = await self._one(in_place, via, edited.edited_at_ms)
+        return None if outcome == "duplicate" else outcome
 
     async def _anew(self, edited: Edited, via: str) -> str:
         """Record an edit as a message of its own; its id is the same however often it is redelivered."""
         anew = f"{edited.now.provider_id} edited {edited.edited_at_ms}"
         return await self._one(replace(edited.now, provider_id=anew, sent_at_ms=edited.edited_at_ms), via)
-
-    async def _was_answered_so(self, conversation_id: str, row: Row, edit: Message, whole: Message) -> bool:
-        """Whether a reply covers the message in these words, or in later ones: then the edit was taken in time.
-
-        Args:
-            conversation_id: which.
-            row: as it refused the edit.
-            edit: as a row would have it.
-            whole: with its long contents, as the history gives them.
-        """
-        if row.outbox is not None and any(stands(message, edit) for message in row.outbox.messages):
-            return True
-        turns = await self.store.history(conversation_id, LOOKED_BACK, self.clock.now_ms())
-        return any(stands(message, whole) for turn in turns for message in turn.messages)
 
     async def _record(self, conversation_id: str, message: Message, content: str | None, now_ms: int) -> str:
         for _ in range(RECORD_TRIES):
@@ -270,6 +287,9 @@ class Ingest:
                 case Duplicate():
                     self.observer.happened("duplicate", conversation_id, reason="on the row")
                     return "duplicate"
+                case Overruled():
+                    message = replace(message, consent="")
+                    continue
                 case Full(row):  # nobody refuses a message that a person will read, if there is any other way
                     if row.paused_until_ms is not None and await self._makes_room(conversation_id, message):
                         continue
@@ -311,7 +331,7 @@ def stands(message: Message, edit: Message) -> bool:
     """Whether a message says what the edit says, or what a newer one does. Some providers tell whole seconds."""
     if message.id != edit.id or message.edited_at_ms != edit.edited_at_ms:
         return message.id == edit.id and message.edited_at_ms > edit.edited_at_ms
-    return (message.text, message.attachments) == (edit.text, edit.attachments)
+    return message.stored or (message.text, message.attachments) == (edit.text, edit.attachments)
 
 
 def what_is_oversized(inbound: Inbound) -> str | None:

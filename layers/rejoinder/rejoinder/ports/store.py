@@ -43,7 +43,9 @@ class Store(Protocol):
     applied all the same, and is recognised when it is repeated.
     """
 
-    async def record(self, conversation_id: str, message: Message, now_ms: int) -> Recorded | Duplicate | Full:
+    async def record(
+        self, conversation_id: str, message: Message, now_ms: int
+    ) -> Recorded | Duplicate | Full | Overruled:
         """See `transitions.record`."""
 
     async def amend(self, conversation_id: str, index: int, edit: Message) -> Amended | Unamended:

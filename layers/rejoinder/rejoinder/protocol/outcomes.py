@@ -48,7 +48,7 @@ class Overflowed(Done):
 
 
 class Overruled(Answered):
-    """`overflow`: it gives consent, and its author has withdrawn it since. Count it without its word."""
+    """`record`, `overflow`: it gives consent, and its author has withdrawn it since. It counts without its word."""
 
 
 class Room(Answered):

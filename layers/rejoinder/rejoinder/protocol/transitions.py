@@ -64,22 +64,29 @@ def expiry_s(now_ms: int, timing: Timing) -> int:
 
 def record(
     row: Row, conversation_id: str, message: Message, now_ms: int, timing: Timing
-) -> Recorded | Duplicate | Full:
+) -> Recorded | Duplicate | Full | Overruled:
     """Count a genuine inbound message, append it, and open or extend the debounce window.
 
+    A word that gives consent must be later than the one that stands. It may have been refused once, for want of room,
+    and a refused message is known by no id: a late repeat of it would undo a STOP that was sent since.
+
     Transition:
-        if: id in neither `pending` nor `answered_ids`; `pending` below its bound
+        if: id in neither `pending` nor `answered_ids`; `pending` below its bound; where it gives consent, nobody has
+            opted out since it was sent
         then: `received` +1; the message at the end of `pending`; `last_message_at_ms`, `expires_at_s`;
             `window_opened_at_ms` and the `owed` keys if absent; `opted_out_at_ms` where it withdraws consent, and gone
             where it gives consent
     """
     for pending in row.pending:
-        if pending.id == message.id and pending.arrived_at_ms == message.arrived_at_ms:
+        mine_before = (pending.id, pending.arrived_at_ms) == (message.id, message.arrived_at_ms)
+        if mine_before and pending.edited_at_ms >= message.edited_at_ms:  # else it is an edit in the place of another
             return Recorded(row, repeated=True)
     if row.knows(message.id):
         return Duplicate(row)
     if len(row.pending) >= timing.max_pending:
         return Full(row)
+    if overruled(row, message):
+        return Overruled(row)
     opened = row.window_opened_at_ms if row.window_opened_at_ms is not None else now_ms
     owed_since = row.owed_since_ms if row.owed_since_ms is not None else now_ms
     return Recorded(
@@ -91,17 +98,17 @@ def record(
             window_opened_at_ms=opened,
             owed_shard=owed_shard(conversation_id),
             owed_since_ms=owed_since,
-            opted_out_at_ms=opted_out_after(row, message, now_ms),
+            opted_out_at_ms=opted_out_after(row, message),
             expires_at_s=expiry_s(now_ms, timing),
         )
     )
 
 
-def opted_out_after(row: Row, message: Message, now_ms: int) -> int | None:
-    """Since when nothing may be sent, once the message is recorded; None where it may."""
+def opted_out_after(row: Row, message: Message) -> int | None:
+    """Since when nothing may be sent, once the message is counted; None where it may."""
     match message.consent:
         case "withdrawn":
-            return now_ms
+            return message.sent_at_ms
         case "given" | "implied":
             return None
         case "":
@@ -111,24 +118,32 @@ def opted_out_after(row: Row, message: Message, now_ms: int) -> int | None:
 def overflow(row: Row, message: Message, timing: Timing) -> Overflowed | Overruled | Room:
     """Count a message that found `pending` full; what it says of consent counts like any other's. The bot is told.
 
-    A word that gives consent must have come after the one that stands: this is known by no id, so that a late repeat of
-    it would undo a STOP that came since. (A STOP's own late repeat errs to the safe side.)
+    A STOP's own late repeat opts out again, whatever came since: that errs to the safe side.
 
     Transition:
-        if: `pending` at its bound; where it gives consent, nobody has opted out since it came
+        if: `pending` at its bound; where it gives consent, nobody has opted out since it was sent
         then: `overflowed` +1; `opted_out_at_ms` where it withdraws consent, and gone where it gives consent
 
     Args:
         row: the row.
-        message: the one that was refused, at its own `arrived_at_ms`.
+        message: the one that was refused.
         timing: the settings.
     """
     if len(row.pending) < timing.max_pending:
         return Room(row)
-    if gives_consent(message) and row.opted_out_at_ms is not None and row.opted_out_at_ms >= message.arrived_at_ms:
+    if overruled(row, message):
         return Overruled(row)
-    opted_out_at_ms = opted_out_after(row, message, message.arrived_at_ms)
-    return Overflowed(replace(row, overflowed=row.overflowed + 1, opted_out_at_ms=opted_out_at_ms))
+    return Overflowed(replace(row, overflowed=row.overflowed + 1, opted_out_at_ms=opted_out_after(row, message)))
+
+
+def overruled(row: Row, message: Message) -> bool:
+    """Whether a message gives consent that its author has withdrawn since, or at the very same time.
+
+    By when they were sent, where the channel tells that, and else by when they came.
+    """
+    if not gives_consent(message) or row.opted_out_at_ms is None:
+        return False
+    return row.opted_out_at_ms >= message.sent_at_ms
 
 
 def gives_consent(message: Message) -> bool:

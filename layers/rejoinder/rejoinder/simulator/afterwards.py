@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from rejoinder.ports import Edited
+from rejoinder.protocol.conversation import Message
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.wakeups import WakeUp
 from rejoinder.simulator import desk
@@ -10,9 +12,11 @@ from rejoinder.simulator.bound import Bound
 from rejoinder.simulator.checkers import Broken, accepted_means_recorded, ends_well, longest_wait_ms
 from rejoinder.simulator.moves import Moves
 from rejoinder.simulator.people_checkers import nobody_is_put_off, pauses_are_woken
+from rejoinder.simulator.program import Program, told
 from rejoinder.simulator.shifting import NOW_MS
-from rejoinder.simulator.stage import Stage
+from rejoinder.simulator.stage import Stage, event
 from rejoinder.simulator.state import State, with_running
+from rejoinder.simulator.word_checkers import edits_are_taken_or_told, who_opted_out_is_left_alone
 from rejoinder.simulator.words import answer_in_words
 
 PATIENCE = 1
@@ -104,15 +108,35 @@ class Afterwards:
             if any(entry.fault is not None for entry in program.log):
                 return state._replace(failed=tuple(sorted((*state.failed, name))))
             return self.put_off(state, name)
-        if name >= desk.PAUSE:
-            return state._replace(ledger=moves.heard(state.ledger, name))
-        broken = accepted_means_recorded(
-            message_id(f"m{name + 1}"), moves.ledgers[state.ledger], refused="rejected" in program.result.body
-        )
+        broken = None
+        if desk.is_message(name):
+            refused = "rejected" in program.result.body
+            broken = accepted_means_recorded(message_id(desk.named(name)), moves.ledgers[state.ledger], refused=refused)
+        elif desk.is_edit(name):
+            broken = self.edit_ended(state, program)
         if broken is not None:
-            moves.last_said = f"m{name + 1}'s webhook is answered with {program.result.status}"
+            moves.last_said = f"{desk.named(name)}'s webhook is answered with {program.result.status}"
             raise BrokenAt(broken)
-        return state
+        return state._replace(ledger=moves.heard(state.ledger, name))
+
+    def edit_ended(self, state: State, program: Program) -> Broken | None:
+        """What became of an edit is what its webhook was told."""
+        asked = next(entry for entry in reversed(program.log) if entry.to == "amend")
+        edit = event(**desk.event_fields(program.beginning.argument[0], 0))  # type: ignore[index]
+        assert isinstance(edit, Edited)
+        words = Message(
+            message_id(edit.now.provider_id), edit.now.provider_id, "", 0, 0, edited_at_ms=edit.edited_at_ms
+        )
+        saw = edits_are_taken_or_told(words, asked.value, program.result.body, self.moves.ledgers[state.ledger])
+        return None if saw is None else Broken("edits_are_taken_or_told", saw)
+
+    def check_wanted(self, number: int) -> None:
+        """Whoever sends has been told that its reader wants it."""
+        program = self.moves.programs[number]
+        saw = who_opted_out_is_left_alone(told(program.log))
+        if saw is not None:
+            self.moves.last_said = f"{program.beginning.owner} sends"
+            raise BrokenAt(Broken("who_opted_out_is_left_alone", saw))
 
     def put_off(self, state: State, event: int) -> State:
         """Somebody is at work, and a webhook is told to come again: it does so later, and is given up in the end."""

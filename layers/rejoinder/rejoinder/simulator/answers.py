@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from rejoinder.ports import Outdated, Replied, Reply, Text, Turn
 from rejoinder.protocol.conversation import Message, Row
+from rejoinder.simulator.words import worded
 
 CALL = "somebody must look at this"
 """Why the stage's bot calls a person."""
@@ -18,7 +19,7 @@ class Seen:
     """What the bot makes its answer from.
 
     Attributes:
-        names: of the messages, in reading order.
+        names: of the messages with the words that they have, in reading order.
         state: its own, as JSON.
         may_restart: newer messages outdate the reply, so that the bot may stop for them.
     """
@@ -30,7 +31,7 @@ class Seen:
 
 def turn_seen(turn: Turn) -> Seen:
     """Take of a turn what the bot's answer depends on."""
-    names = tuple(message.provider_id for message in turn.messages)
+    names = tuple(map(worded, turn.messages))
     return Seen(names, json.dumps(turn.state), turn.grant is not None and turn.grant.received is not None)
 
 
@@ -50,7 +51,7 @@ def joined(seen: Seen, row: Row) -> Replied | None:
     newer = newer_than(seen, row)
     if not newer:
         return None
-    names = (*seen.names, *(message.provider_id for message in newer))
+    names = (*seen.names, *map(worded, newer))
     return replace(bot_answer(replace(seen, names=names)), absorbed=newer)
 
 
@@ -62,4 +63,4 @@ def restarted(seen: Seen, row: Row) -> Outdated | None:
 def newer_than(seen: Seen, row: Row) -> tuple[Message, ...]:
     """The messages beyond those of the turn; none where another holder has answered some of these."""
     covered, newer = row.pending[: len(seen.names)], row.pending[len(seen.names) :]
-    return newer if {message.provider_id for message in covered} == set(seen.names) else ()
+    return newer if set(map(worded, covered)) == set(seen.names) else ()

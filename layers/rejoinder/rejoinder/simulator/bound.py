@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
-from rejoinder.ports import OnResume, Policy
+from rejoinder.ports import LateEdits, OnResume, Policy
 from rejoinder.protocol.timing import Timing
 
 FAULTS = (
@@ -27,9 +27,12 @@ FAULTS = (
     "pauses",
     "unpauses",
     "operators",
+    "edits",
+    "optouts",
+    "optins",
 )
 
-WORDS = {"in_doubt": ("hold", "resend"), "on_resume": ("answer", "handled")}
+WORDS = {"in_doubt": ("hold", "resend"), "on_resume": ("answer", "handled"), "late_edits": ("ignore", "answer")}
 """What a setting that is no number may be."""
 
 
@@ -59,10 +62,14 @@ class Bound:
         pauses: a person asks for a pause.
         unpauses: a person gives the conversation back.
         operators: a person answers in the conversation, which pauses it.
+        edits: a message is edited, whether it has come already or not.
+        optouts: a message withdraws consent (STOP); it counts as one more beside `messages`.
+        optins: a message gives it again (START); likewise.
         parts: parts of each reply.
         lanes: 1 for the queue alone, 2 for a second service with a wake-up at the window's hard cap.
         in_doubt: the policy.
         on_resume: the policy.
+        late_edits: the policy.
         moment: 1 where a line asks for patience, at the first wait that ends without an answer (see `slow`).
         pause_ms: how long a pause lasts.
     """
@@ -88,10 +95,14 @@ class Bound:
     pauses: int = 0
     unpauses: int = 0
     operators: int = 0
+    edits: int = 0
+    optouts: int = 0
+    optins: int = 0
     parts: int = 1
     lanes: int = 1
     in_doubt: Literal["hold", "resend"] = "hold"
     on_resume: OnResume = "answer"
+    late_edits: LateEdits = "ignore"
     moment: int = 0
     max_superseded: int = 1
     max_attempts: int = 3
@@ -155,6 +166,7 @@ class Bound:
             fallback="sorry",
             history_turns=0,
             on_resume=self.on_resume,
+            late_edits=self.late_edits,
             pause_ms=self.pause_ms,
             moment="wait" if self.moment else "",
         )

@@ -15,12 +15,15 @@ from rejoinder.simulator.state import (
     CRASHES,
     DOUBLES,
     EARLY,
+    EDITS,
     EXPIRIES,
     HANDOFFS,
     JOINS,
     LATE,
     LOST,
     OPERATORS,
+    OPTINS,
+    OPTOUTS,
     PAUSES,
     REDELIVERIES,
     REFUSALS,
@@ -105,10 +108,8 @@ class Branches(Afterwards):
 
     def arrivals(self, state: State) -> Iterator[tuple[str, State]]:
         """The next message comes; a person asks for something; a webhook that failed, or that did not, comes again."""
+        yield from self.written(state)
         moves = self.moves
-        if state.arrived < self.bound.messages:
-            name = state.arrived
-            yield self.said("m{} comes", name + 1), self.ingested(state._replace(arrived=name + 1), name)
         for index, name in enumerate(state.failed):
             if name < 0 or (desk.by_person(name) and moves.under_way(state, name)):
                 continue  # who was asked to come again does so later; of a person's words see `desk.by_person`
@@ -120,9 +121,34 @@ class Branches(Afterwards):
                 yield self.said("{} comes", desk.named(name)), self.ingested(spent(state, fault), name)
         if state.left[REDELIVERIES]:
             alone = [event for event in range(desk.PERSON, desk.PERSON + said) if not moves.under_way(state, event)]
-            for name in (*range(state.arrived), *alone):
+            for name in (*range(state.arrived), *self.words_of_consent(state), *state.edited, *alone):
                 again = self.ingested(spent(state, REDELIVERIES), name)
                 yield self.said("{} is redelivered", desk.named(name)), again
+
+    def written(self, state: State) -> Iterator[tuple[str, State]]:
+        """The next message comes, or one that withdraws consent or gives it again, or an edit of any."""
+        if state.arrived < self.bound.messages:
+            name = state.arrived
+            yield self.said("m{} comes", name + 1), self.ingested(state._replace(arrived=name + 1), name)
+        for fault, name in ((OPTOUTS, desk.STOP), (OPTINS, desk.START)):
+            if state.left[fault]:
+                event = name + self.bound.faults[fault] - state.left[fault]
+                yield self.said("{} comes", desk.named(event)), self.ingested(spent(state, fault), event)
+        if state.left[EDITS]:
+            count = self.bound.edits - state.left[EDITS] + 1
+            for message in range(min(state.arrived + 1, self.bound.messages)):
+                event = desk.edit_of(message, count)
+                came = spent(state, EDITS)._replace(edited=(*state.edited, event))
+                yield self.said("{} comes", desk.named(event)), self.ingested(came, event)
+
+    def words_of_consent(self, state: State) -> list[int]:
+        """Those that have come."""
+        stops, starts = (self.bound.faults[fault] - state.left[fault] for fault in (OPTOUTS, OPTINS))
+        return [*range(desk.STOP, desk.STOP + stops), *range(desk.START, desk.START + starts)]
+
+    def more_may_come(self, state: State) -> bool:
+        """Whether a message may come that moves the window."""
+        return state.arrived < self.bound.messages or bool(state.left[OPTOUTS]) or bool(state.left[OPTINS])
 
     def ingested(self, state: State, event: int) -> State:
         """The state with another ingest in mid-air."""
@@ -209,6 +235,7 @@ class Branches(Afterwards):
         """The reply goes out, is refused for now or for good, or nobody knows."""
         moves = self.moves
         owner = moves.programs[number].beginning.owner
+        self.check_wanted(number)
         said, out = self.performed(rest, moves.call_of[number], owner)
         yield said, self.answered(out, number, moves.nothing)
         if state.left[REFUSALS]:
@@ -262,7 +289,7 @@ class Branches(Afterwards):
             onward = spent(state, LATE) if overdue else state
             onward = spent(onward, STALLS) if stalls else onward
             half = NOW_MS + self.stage.timing.debounce_ms // 2
-            if state.arrived < self.bound.messages and target > half and moves.burst_is_young(state):
+            if self.more_may_come(state) and target > half and moves.burst_is_young(state):
                 yield self.moved(onward, half)
             if ends_at_ms is None or target < ends_at_ms:
                 yield self.moved(onward, target)

@@ -14,7 +14,7 @@ from rejoinder.protocol import invariants
 from rejoinder.protocol.conversation import Lease, Row, TurnRecord
 from rejoinder.protocol.outcomes import Done
 from rejoinder.protocol.timing import CLOCK_MARGIN_MS, Timing
-from rejoinder.simulator.ledger import Ledger, Step, committed, covering, granted, sent
+from rejoinder.simulator.ledger import Ledger, Said, Step, committed, covering, granted, sent
 from rejoinder.simulator.people_checkers import (
     a_moment_is_said_once,
     a_pause_loses_nothing,
@@ -22,9 +22,19 @@ from rejoinder.simulator.people_checkers import (
     nothing_is_begun_while_paused,
     nothing_is_committed_while_paused,
     what_a_person_said_is_kept,
-    who_opted_out_is_left_alone,
     whoever_is_on_duty_is_told,
 )
+from rejoinder.simulator.word_checkers import (
+    a_start_counts_once,
+    edits_change_words_alone,
+    edits_count_once,
+    edits_never_go_back,
+    replies_answer_the_newest_words,
+    silence_has_a_reason,
+    the_history_has_what_was_answered,
+    the_last_word_stands,
+)
+from rejoinder.simulator.words import worded
 from rejoinder.stores.memory import Kept
 
 Items = Mapping[tuple[str, str], Kept[Any]]
@@ -212,7 +222,12 @@ OF_A_STEP: tuple[StepChecker, ...] = (
     nothing_is_begun_while_paused,
     absorbed_messages_are_covered_once,
     a_moment_is_said_once,
-    who_opted_out_is_left_alone,
+    replies_answer_the_newest_words,
+    edits_change_words_alone,
+    edits_never_go_back,
+    edits_count_once,
+    the_last_word_stands,
+    a_start_counts_once,
 )
 
 
@@ -303,12 +318,8 @@ def at_rest(row: Row, items: Items, conversation_id: str, ledger: Ledger, *, may
         turn = turns.get(answered)
         if turn is None:
             return Broken("every_reply_is_in_the_history", f"reply {said.reply_id} left no turn")
-        if (turn.delivery == "handled") != said.handled:
-            return Broken("every_reply_is_in_the_history", f"{said.reply_id} left a turn that is {turn.delivery}")
-        if turn.delivery == "sent" and not said.went_out:
-            return Broken(
-                "what_the_history_says_was_sent", f"of reply {said.reply_id} only parts {said.sends} went out"
-            )
+        if (broken := of_a_turn(turn, said, ledger)) is not None:
+            return broken
     if (saw := what_a_person_said_is_kept(records, ledger)) is not None:
         return Broken("what_a_person_said_is_kept", saw)
     if (saw := whoever_is_on_duty_is_told(ledger)) is not None:
@@ -316,12 +327,25 @@ def at_rest(row: Row, items: Items, conversation_id: str, ledger: Ledger, *, may
     return state_follows_the_replies(items.get((conversation_id, "STATE")), turns)
 
 
+def of_a_turn(turn: TurnRecord, said: Said, ledger: Ledger) -> Broken | None:
+    """What the history says of one reply is what became of it."""
+    if (turn.delivery == "handled") != said.handled:
+        return Broken("every_reply_is_in_the_history", f"{said.reply_id} left a turn that is {turn.delivery}")
+    if (saw := the_history_has_what_was_answered(turn, said.words, ledger)) is not None:
+        return Broken("the_history_has_what_was_answered", saw)
+    if (saw := silence_has_a_reason(turn, ledger)) is not None:
+        return Broken("silence_has_a_reason", saw)
+    if turn.delivery == "sent" and not said.went_out:
+        return Broken("what_the_history_says_was_sent", f"of reply {said.reply_id} only parts {said.sends} went out")
+    return None
+
+
 def state_follows_the_replies(state: Kept[Any] | None, turns: Mapping[int, TurnRecord]) -> Broken | None:
     """The bot's state saw every message that the bot answered, once and in order (the stage's bot lists them)."""
     ordered = [turns[number] for number in sorted(turns)]
     by_the_bot = [turn for turn in ordered if turn.delivery != "handled" and not turn.failed]
     spoke = [turn for turn in by_the_bot if turn.said or turn.stored]  # it is not asked where its reader has opted out
-    answered = [name for turn in spoke for name in sorted(m.provider_id for m in turn.messages)]
+    answered = [name for turn in spoke for name in sorted(map(worded, turn.messages))]
     seen = [] if state is None else json.loads(state.value)["seen"]
     if seen != answered:
         return Broken("state_follows_the_replies", f"the state saw {seen}; the bot answered {answered}")

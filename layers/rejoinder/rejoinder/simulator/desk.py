@@ -1,7 +1,7 @@
-"""What comes by a webhook of an exploration: messages, and what people on our side ask for. Each has a number.
+"""What comes by a webhook of an exploration, each with a number: messages, edits of them, what people ask for.
 
-A person pauses the bot, gives the conversation back, or answers in it. All of it goes through the real `Ingest`, as a
-signed request does.
+A person on our side pauses the bot, gives the conversation back, or answers in it. All of it goes through the real
+`Ingest`, as a signed request does.
 """
 
 from typing import Any
@@ -13,6 +13,14 @@ RESUME = 101
 PERSON = 102
 """And from here on what people say."""
 
+EDIT = 200
+"""From here on edits: ten numbers for each message."""
+
+STOP = 1_200
+"""And from here on words of consent, which are messages like any other."""
+
+START = 1_210
+
 SAID_AT_MS = 0
 """When a person says anything: a redelivery tells the same time, however late it comes."""
 
@@ -20,26 +28,52 @@ CONVERSATION = "stage:shop:ana"
 """The one conversation that is explored: no two share anything."""
 
 
+def edit_of(message: int, count: int) -> int:
+    """The number of the edit that is made of a message as the `count`th of all: that is its time, too."""
+    return EDIT + 10 * message + count
+
+
 def named(number: int) -> str:
     """The name of an event."""
     if number < PAUSE:
         return f"m{number + 1}"
+    if number >= START:
+        return f"start{number - START + 1}"
+    if number >= STOP:
+        return f"stop{number - STOP + 1}"
+    if number >= EDIT:
+        message, count = divmod(number - EDIT, 10)
+        return f"m{message + 1}'{count}"
     return {PAUSE: "pause", RESUME: "resume"}.get(number, f"p{number - PERSON + 1}")
 
 
 def numbered(name: str) -> int:
     """The number of the event with a name."""
-    if name[1:].isdigit():
-        return int(name[1:]) - 1 + (PERSON if name[0] == "p" else 0)
-    return {"pause": PAUSE, "resume": RESUME}[name]
+    if name in ("pause", "resume"):
+        return {"pause": PAUSE, "resume": RESUME}[name]
+    if "'" in name:
+        message, _, count = name[1:].partition("'")
+        return edit_of(int(message) - 1, int(count))
+    kind = name.rstrip("0123456789")
+    return {"m": 0, "p": PERSON, "stop": STOP, "start": START}[kind] + int(name.removeprefix(kind)) - 1
 
 
 def by_person(number: int) -> bool:
-    """Whether a person said something.
+    """Whether a person on our side said something.
 
     Its webhook comes again only when nobody handles it any more: two at once may leave the words in the history twice.
     """
-    return number >= PERSON
+    return PERSON <= number < EDIT
+
+
+def is_edit(number: int) -> bool:
+    """Whether it changes a message."""
+    return EDIT <= number < STOP
+
+
+def is_message(number: int) -> bool:
+    """Whether it is to be recorded: what somebody wrote, a word of consent included."""
+    return number < PAUSE or number >= STOP
 
 
 def event_fields(name: str, until_ms: int) -> dict[str, Any]:
@@ -50,10 +84,16 @@ def event_fields(name: str, until_ms: int) -> dict[str, Any]:
         until_ms: the end of a pause that begins now.
     """
     number = numbered(name)
-    if number < PAUSE:
-        return {"conversation_id": CONVERSATION, "provider_id": name, "author": "ana", "text": name}
+    own = {"conversation_id": CONVERSATION}
+    if is_message(number):
+        consent = "" if number < PAUSE else "withdrawn" if number < START else "given"
+        return {**own, "provider_id": name, "author": "ana", "text": name, "consent": consent}
+    if is_edit(number):
+        message, _, count = name.partition("'")
+        now = {**own, "provider_id": message, "author": "ana", "text": name}
+        return {"type": "edit", "now": now, "edited_at_ms": int(count)}
     if number == PAUSE:
-        return {"type": "pause", "conversation_id": CONVERSATION, "until_ms": until_ms}
+        return {"type": "pause", **own, "until_ms": until_ms}
     if number == RESUME:
-        return {"type": "resume", "conversation_id": CONVERSATION}
-    return {"type": "operator", "conversation_id": CONVERSATION, "text": name, "sent_at_ms": SAID_AT_MS}
+        return {"type": "resume", **own}
+    return {"type": "operator", **own, "text": name, "sent_at_ms": SAID_AT_MS}

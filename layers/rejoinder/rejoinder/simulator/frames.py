@@ -36,7 +36,7 @@ _LINKS = (CoroutineType, GeneratorType)
 _ENDS = frozenset({"deadline_ms", "renew_at_ms"})
 _READ_AT_ONCE = frozenset({
     "pending", "messages", "window_opened_at_ms", "last_message_at_ms", "lease_owner", "lease_expires_at_ms",
-    "retry_at_ms", "owed_since_ms", "committed_at_ms",
+    "retry_at_ms", "owed_since_ms", "opted_out_at_ms", "committed_at_ms",
 })  # fmt: skip
 """Of a row or an outbox that is held on to: what is compared in another form, or acted on before the next wait."""
 
@@ -169,7 +169,7 @@ def _frozen_dataclass(value: Any) -> Any:
         case Row():
             # a claimed row: what it covers and counts; its times were read before the holder's first wait
             kept = tuple(frozen(getattr(value, f.name)) for f in fields(value) if f.name not in _READ_AT_ONCE)
-            return "Row", in_order(value.pending), kept
+            return "Row", in_order(value.pending), value.opted_out_at_ms is not None, kept
         case Outbox():
             kept = tuple(frozen(getattr(value, f.name)) for f in fields(value) if f.name not in _READ_AT_ONCE)
             return "Outbox", in_order(value.messages), kept
@@ -189,7 +189,7 @@ def _frozen_dataclass(value: Any) -> Any:
     return type(value).__name__, tuple(frozen(getattr(value, f.name)) for f in fields(value))
 
 
-def in_order(messages: tuple[Message, ...]) -> tuple[tuple[bytes, int], ...]:
-    """Messages by id, and by the order of their own times: how old they are does not count."""
+def in_order(messages: tuple[Message, ...]) -> tuple[tuple[bytes, int, int], ...]:
+    """Messages by id, words, and the order of their own times: how old they are does not count."""
     times = sorted({message.sent_at_ms for message in messages})
-    return tuple((message.id, times.index(message.sent_at_ms)) for message in messages)
+    return tuple((message.id, message.edited_at_ms, times.index(message.sent_at_ms)) for message in messages)

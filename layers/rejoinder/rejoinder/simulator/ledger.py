@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rejoinder.protocol.conversation import Lease, Outbox, Row
+from rejoinder.protocol.conversation import Lease, Message, Outbox, Row
 from rejoinder.protocol.identity import reply_id
 from rejoinder.simulator.stepping import Call
+from rejoinder.simulator.words import worded
 
 CLAIMS = ("claim", "resume")
 COMMITS = ("commit", "commit_partial")
@@ -46,7 +47,7 @@ class Said:
         sends: the index of each part that went out, sorted; one that went out twice is there twice.
         handled: a person's answer, or nobody's: nothing is to go out.
         calls: 1 where it calls a person, else 0.
-        opted_out: its reader had opted out when it was committed, and has not opted in since.
+        words: the messages by name, each with the words that it had.
     """
 
     reply_id: str
@@ -55,7 +56,7 @@ class Said:
     sends: tuple[int, ...] = ()
     handled: bool = False
     calls: int = 0
-    opted_out: bool = False
+    words: tuple[str, ...] = ()
 
     @property
     def went_out(self) -> bool:
@@ -95,6 +96,8 @@ class Ledger:
         heard: what people said whose webhook was answered with 2xx.
         pauses: how often a person has taken the conversation, or the bot has called one.
         called: how often a person was called.
+        amended: the edits that replaced a message's words, or came in its place: whose, and of when.
+        words: of consent, in the order in which they counted: by which message, and whether it withdraws.
     """
 
     recorded: tuple[bytes, ...] = ()
@@ -108,6 +111,8 @@ class Ledger:
     heard: tuple[str, ...] = ()
     pauses: int = 0
     called: int = 0
+    amended: frozenset[tuple[str, int]] = frozenset()
+    words: tuple[tuple[bytes, bool], ...] = ()
 
     def after(self, step: Step) -> "Ledger":
         """Enter what a step did to the row, or to the world outside where it was a send that went out."""
@@ -130,12 +135,15 @@ class Ledger:
     def _written(self, step: Step) -> "Ledger":
         before, after, method = step.before, step.after, step.call.method
         if method == "record" and after.received > before.received:
-            recorded = replace(self, recorded=(*self.recorded, step.call.args[1].id))
-            if before.opted_out_at_ms is None or after.opted_out_at_ms is not None:
-                return recorded
-            return replace(recorded, said=tuple(replace(one, opted_out=False) for one in self.said))
+            message = step.call.args[1]
+            taken = {(message.provider_id, message.edited_at_ms)} if message.edited_at_ms else frozenset()
+            recorded = replace(self, recorded=(*self.recorded, message.id), amended=self.amended | taken)
+            return recorded.heeding(message)
         if method == "overflow":
-            return replace(self, overflowed=self.overflowed + 1)
+            return replace(self, overflowed=self.overflowed + 1).heeding(step.call.args[1])
+        if method == "amend":
+            edit = step.call.args[2]
+            return replace(self, amended=self.amended | {(edit.provider_id, edit.edited_at_ms)})
         outbox = covering(step)
         if outbox is not None:
             said = Said(
@@ -144,7 +152,7 @@ class Ledger:
                 len(outbox.parts),
                 handled=outbox.handled,
                 calls=1 if outbox.handoff else 0,
-                opted_out=after.opted_out_at_ms is not None,
+                words=tuple(map(worded, outbox.messages)),
             )
             told = step.call.args[2].overflowed if method in COMMITS else 0
             pauses = 0 if outbox.pause_until_ms is None else 1
@@ -155,6 +163,13 @@ class Ledger:
             moment = Moment(moment_id(*step.call.args[:2]), before.answered)
             return replace(self, moments=(*self.moments, moment))
         return self
+
+    def heeding(self, message: Message) -> "Ledger":
+        """Enter what a message says of consent; a word that was the last one already changes nothing."""
+        word = (message.id, message.consent == "withdrawn")
+        if not message.consent or self.words[-1:] == (word,):
+            return self
+        return replace(self, words=(*self.words, word))
 
     def moment(self, sent_id: str) -> Moment | None:
         """The right by which a line was sent that asks for patience; None where it was something else."""

@@ -14,6 +14,7 @@ from rejoinder.simulator.bound import Bound
 from rejoinder.simulator.moves import Moves
 from rejoinder.simulator.mutant import Mutant
 from rejoinder.simulator.people_mutants import PEOPLE_MUTANTS
+from rejoinder.simulator.word_mutants import WORD_MUTANTS
 from rejoinder.stores.memory import MemoryStore
 
 _quiet = Bound.quiet
@@ -213,4 +214,5 @@ MUTANTS: tuple[Mutant, ...] = (
         ((deliver, "resolved", mutations.resolved_as_unsent),),
     ),
     *PEOPLE_MUTANTS,
+    *WORD_MUTANTS,
 )

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from rejoinder.protocol.conversation import Row, TurnRecord
 from rejoinder.protocol.timing import Timing
 from rejoinder.simulator.ledger import Ledger, Step, committed, covering, granted, sent
+from rejoinder.simulator.words import worded
 
 
 def nothing_is_committed_while_paused(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
@@ -31,14 +32,14 @@ def nothing_is_begun_while_paused(step: Step, ledger: Ledger, timing: Timing) ->
 
 
 def absorbed_messages_are_covered_once(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
-    """A reply covers the messages that it was made from, those that joined its turn included (the stage's names them).
+    """A reply covers the messages that it was made from, those that joined included, in the words that its bot read.
 
     With `messages_are_covered_once`: each is answered by one reply.
     """
     outbox = covering(step)
     if outbox is None or not outbox.said.startswith("re "):
         return None
-    covers = " ".join(message.provider_id for message in outbox.messages)
+    covers = " ".join(map(worded, outbox.messages))
     if sorted(covers.split()) != sorted(outbox.said.split()[1:]):
         return f"it says {outbox.said!r}, and covers {covers}"
     return None
@@ -52,15 +53,6 @@ def a_moment_is_said_once(step: Step, ledger: Ledger, timing: Timing) -> str | N
     for other in ledger.moments:
         if other.answered == moment.answered and (step.call.args[2] in other.sends if other is moment else other.sends):
             return f"{other.reply_id} went out before, and asked for patience with the same messages"
-    return None
-
-
-def who_opted_out_is_left_alone(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
-    """Nothing goes out that was committed after its reader had opted out."""
-    if not sent(step) or step.before.opted_out_at_ms is None:
-        return None
-    if any(said.reply_id == step.call.args[1] and said.opted_out for said in ledger.said):
-        return f"{step.call.args[1]} went out to somebody who had opted out before its commit"
     return None
 
 

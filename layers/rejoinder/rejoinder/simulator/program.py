@@ -5,11 +5,13 @@ any of its states can be built again by giving it the same answers. Two use case
 frames are (`rejoinder.simulator.frames`). That merges the many logs that lead to one state.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rejoinder.ports import Fault
+from rejoinder.protocol.conversation import Row
+from rejoinder.protocol.outcomes import Answered
 from rejoinder.protocol.wakeups import WakeUp
 from rejoinder.simulator.desk import event_fields
 from rejoinder.simulator.frames import frozen, state_of
@@ -108,6 +110,7 @@ def build(
             state_of(use_case),
             frozen(program.call),
             entries[-1].to,
+            wanted(entries) if beginning.owner else None,
         )
     except StopIteration as end:
         program.call, program.result = None, end.value
@@ -119,6 +122,22 @@ def build(
         use_case.close()
     program.log = tuple(entries)
     return program
+
+
+def told(log: Sequence[Entry]) -> Row | None:
+    """The row that a use case was given last, since it last sent anything; None where it was given none."""
+    for entry in reversed(log):
+        if isinstance(entry.value, Answered):
+            return entry.value.row
+        if entry.to == "send":
+            return None
+    return None
+
+
+def wanted(log: Sequence[Entry]) -> bool | None:
+    """Whether that row says that its reader wants to be written to: it tells apart who should know from who cannot."""
+    row = told(log)
+    return None if row is None else row.opted_out_at_ms is None
 
 
 def goes_first(call: Call, answered: str, *, may_stall: bool) -> bool:

@@ -36,6 +36,7 @@ from rejoinder.simulator.stage import Stage, StageChannel, UseCase, webhook
 from rejoinder.simulator.stepping import Actor, Call, SteppedPort
 from rejoinder.simulator.tables import item_key
 from rejoinder.simulator.talks import BrokenRun, Running, Talk
+from rejoinder.simulator.word_checkers import who_opted_out_is_left_alone
 from rejoinder.simulator.words import answer_in_words, row_in_words
 from rejoinder.stores.memory import MemoryStore
 from rejoinder.sweep import sweep
@@ -274,7 +275,7 @@ class Run:
         if isinstance(answer, Transient | Permanent | UnknownOutcome):
             one.actor.fail(answer)
         else:
-            one.actor.answer(answer)
+            one.hears(call, answer)
         self.proceed(one)
 
     def performed(self, one: Running, call: Call, fault: Fault | None, drawn: int) -> Any:
@@ -313,6 +314,8 @@ class Run:
             row = row_in_words(after, self.now_ms)
             self.write(in_words(self.now_ms - START_MS, step, fault, answer_in_words(answer), row))
         self.demand(one.conversation, check_step(step, talk.ledger, timing))
+        if call.method == "send" and (saw := who_opted_out_is_left_alone(one.told)) is not None:
+            self.demand(one.conversation, Broken("who_opted_out_is_left_alone", saw))
         unwoken = pauses_are_woken(before, after, self.now_ms, [talk.latest_due_ms])
         self.demand(one.conversation, None if unwoken is None else Broken("pauses_are_woken", unwoken))
         talk.ledger = talk.ledger.after(step)

@@ -26,11 +26,13 @@ FAR_MS = 120_000
 """A wake-up further off comes after all that goes on now: it is the one that the queue brings again after a crash."""
 
 _OTHER_INSTANTS = frozenset({"at_ms", "until_ms", "owed_since_ms"})
+_NO_INSTANTS = frozenset({"edited_at_ms"})
+"""Compared with that of other edits, and never with now: a redelivery tells the same, however late it comes."""
 
 
 def is_instant(name: str) -> bool:
     """Whether a field or a parameter of this name is a point in time (`_at_ms`, `_until_ms`), and not a length."""
-    return name.endswith(("_at_ms", "_until_ms")) or name in _OTHER_INSTANTS
+    return (name.endswith(("_at_ms", "_until_ms")) and name not in _NO_INSTANTS) or name in _OTHER_INSTANTS
 
 
 @cache
@@ -97,6 +99,7 @@ def settled_row(row: Row, timing: Timing, oldest_ms: int) -> Row:
         retry_at_ms=past(row.retry_at_ms),
         paused_until_ms=past(row.paused_until_ms),
         owed_since_ms=None if row.owed_since_ms is None else NOW_MS,
+        opted_out_at_ms=_not_before(NOW_MS - oldest_ms)(row.opted_out_at_ms),
         outbox=None if row.outbox is None else settled_outbox(row.outbox),
         expires_at_s=None,
     )

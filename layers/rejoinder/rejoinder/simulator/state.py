@@ -25,12 +25,15 @@ from rejoinder.simulator.bound import FAULTS
     PAUSES,
     UNPAUSES,
     OPERATORS,
+    EDITS,
+    OPTOUTS,
+    OPTINS,
 ) = range(len(FAULTS))
 AT_A_CALL = (CRASHES, LOST, REPEATS, THROTTLES)
 
 
 class State(NamedTuple):
-    """A situation; every number names a value in the tables of `Moves`."""
+    """A situation; every number names a value in the tables of `Moves`, or (`failed`, `edited`) an event of `desk`."""
 
     row: int
     items: int
@@ -42,6 +45,7 @@ class State(NamedTuple):
     left: tuple[int, ...]
     ledger: int
     put_off: int = 0
+    edited: tuple[int, ...] = ()
 
 
 def spent(state: State, fault: int) -> State:

@@ -1,14 +1,17 @@
 """What a random run keeps of each conversation, and of each invocation in mid-air."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from rejoinder.ports import BotFailed
+from rejoinder.protocol.conversation import Row
+from rejoinder.protocol.outcomes import Answered
 from rejoinder.protocol.wakeups import WakeUp
 from rejoinder.simulator.answers import Seen
 from rejoinder.simulator.checkers import Broken
 from rejoinder.simulator.ledger import Ledger
 from rejoinder.simulator.plan import Delivery, Plan
-from rejoinder.simulator.stepping import Actor
+from rejoinder.simulator.stepping import Actor, Call
 
 
 class BrokenRun(AssertionError):  # noqa: N818  # it is what a test fails with
@@ -35,6 +38,7 @@ class Running:
         done_at_ms: when its bot will have answered; None: never.
         seen: what its bot makes its answer from.
         way: which of the bot's ways it goes, drawn from 100.
+        told: the row that it was given since it last sent anything.
     """
 
     actor: Actor
@@ -51,6 +55,15 @@ class Running:
     over: bool = False
     seen: Seen | None = None
     way: int = 0
+    told: Row | None = None
+
+    def hears(self, call: Call, answer: Any) -> None:
+        """Give its call an answer, and keep in mind what that tells of the row."""
+        if call.method == "send":
+            self.told = None
+        elif isinstance(answer, Answered):
+            self.told = answer.row
+        self.actor.answer(answer)
 
 
 @dataclass(slots=True)

@@ -3,22 +3,28 @@
 from typing import Any
 
 from rejoinder.ports import Fault
-from rejoinder.protocol.conversation import Row
+from rejoinder.protocol.conversation import Message, Row
 from rejoinder.protocol.outcomes import Answered
 from rejoinder.protocol.wakeups import ForMessage, WakeUp
+
+
+def worded(message: Message) -> str:
+    """Name a message with the words that it has: as they were written, or those of which edit."""
+    edit = f"'{message.edited_at_ms}" if message.edited_at_ms else ""
+    return f"{message.provider_id}{edit}"
 
 
 def row_in_words(row: Row, now_ms: int) -> str:
     """Write what decides of a row in one line, times relative to now."""
     words = [f"{row.answered}/{row.received}"]
-    words.append("[" + " ".join(message.provider_id for message in row.pending) + "]")
+    words.append("[" + " ".join(map(worded, row.pending)) + "]")
     if row.window_opened_at_ms is not None and row.last_message_at_ms is not None:
         words.append(f"window {row.window_opened_at_ms - now_ms:+}..{row.last_message_at_ms - now_ms:+}")
     if row.lease_owner is not None and row.lease_expires_at_ms is not None:
         words.append(f"lease {row.lease_owner[:8]} {row.lease_expires_at_ms - now_ms:+}")
     words.append(f"token {row.lease_token}")
     if row.outbox is not None:
-        covers = " ".join(message.provider_id for message in row.outbox.messages)
+        covers = " ".join(map(worded, row.outbox.messages))
         words.append(f"outbox({covers}; {row.outbox.sent}/{len(row.outbox.parts)})")
     if row.retry_at_ms is not None:
         words.append(f"retry {row.retry_at_ms - now_ms:+}")

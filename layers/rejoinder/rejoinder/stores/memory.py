@@ -96,7 +96,9 @@ class MemoryStore:
             self.rows[conversation_id] = outcome.row
         return outcome
 
-    async def record(self, conversation_id: str, message: Message, now_ms: int) -> Recorded | Duplicate | Full:
+    async def record(
+        self, conversation_id: str, message: Message, now_ms: int
+    ) -> Recorded | Duplicate | Full | Overruled:
         """See `transitions.record`."""
         return self._apply(
             conversation_id, lambda row: transitions.record(row, conversation_id, message, now_ms, self.timing)

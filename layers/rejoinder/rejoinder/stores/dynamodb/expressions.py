@@ -53,12 +53,15 @@ def record(conversation_id: str, message: Message, now_ms: int, timing: Timing) 
     """RECORD: see `transitions.record`."""
     return Write(
         "RECORD",
-        # not pending: an absent set contains nothing
-        ~RowItem.pending_ids.contains(message.id)
-        # nor answered not long ago
-        & ~RowItem.answered_ids.contains(message.id)
-        # the first message ever, or room for one more
-        & (RowItem.pending.does_not_exist() | (pending_count() < timing.max_pending)),
+        heeded(
+            message,
+            # not pending: an absent set contains nothing
+            ~RowItem.pending_ids.contains(message.id)
+            # nor answered not long ago
+            & ~RowItem.answered_ids.contains(message.id)
+            # the first message ever, or room for one more
+            & (RowItem.pending.does_not_exist() | (pending_count() < timing.max_pending)),
+        ),
         [
             RowItem.received.set((RowItem.received | 0) + 1),
             RowItem.answered.set(RowItem.answered | 0),  # else no comparison with it ever holds
@@ -69,16 +72,26 @@ def record(conversation_id: str, message: Message, now_ms: int, timing: Timing) 
             RowItem.owed_shard.set(owed_shard(conversation_id)),
             RowItem.owed_since_ms.set(RowItem.owed_since_ms | now_ms),
             RowItem.expires_at_s.set(expiry_s(now_ms, timing)),
-            *opting(message, now_ms),
+            *opting(message),
         ],
     )
 
 
-def opting(message: Message, now_ms: int) -> list[Action]:
+def heeded(message: Message, condition: Condition) -> Condition:
+    """The condition with another leg where a message gives consent."""
+    if not gives_consent(message):
+        return condition
+    # nobody has opted out, or only before it was sent
+    wanted: Condition = RowItem.opted_out_at_ms.does_not_exist() | (RowItem.opted_out_at_ms < message.sent_at_ms)
+    both: Condition = condition & wanted
+    return both
+
+
+def opting(message: Message) -> list[Action]:
     """What a message changes by the consent that it withdraws or gives."""
     match message.consent:
         case "withdrawn":
-            return [RowItem.opted_out_at_ms.set(now_ms)]
+            return [RowItem.opted_out_at_ms.set(message.sent_at_ms)]
         case "given" | "implied":
             return [RowItem.opted_out_at_ms.remove()]
         case "":
@@ -112,13 +125,12 @@ def amend(index: int, edit: Message) -> Write:
 
 def overflow(message: Message, timing: Timing) -> Write:
     """OVERFLOW: see `transitions.overflow`."""
-    # there is a list at all, and it is at its bound
-    full: Condition = RowItem.pending.exists() & (pending_count() >= timing.max_pending)
-    if gives_consent(message):
-        # nobody has opted out, or only before this came
-        full &= RowItem.opted_out_at_ms.does_not_exist() | (RowItem.opted_out_at_ms < message.arrived_at_ms)
-    counted = RowItem.overflowed.set((RowItem.overflowed | 0) + 1)
-    return Write("OVERFLOW", full, [counted, *opting(message, message.arrived_at_ms)])
+    return Write(
+        "OVERFLOW",
+        # there is a list at all, and it is at its bound
+        heeded(message, RowItem.pending.exists() & (pending_count() >= timing.max_pending)),
+        [RowItem.overflowed.set((RowItem.overflowed | 0) + 1), *opting(message)],
+    )
 
 
 def lease_free(owner: str, now_ms: int) -> Condition:

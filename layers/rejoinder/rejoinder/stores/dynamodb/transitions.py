@@ -88,7 +88,9 @@ class Transitions:
             )
         return outcome
 
-    async def record(self, conversation_id: str, message: Message, now_ms: int) -> Recorded | Duplicate | Full:
+    async def record(
+        self, conversation_id: str, message: Message, now_ms: int
+    ) -> Recorded | Duplicate | Full | Overruled:
         """See `transitions.record`."""
         return self._write(
             conversation_id,
