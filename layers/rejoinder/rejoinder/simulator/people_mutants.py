@@ -56,7 +56,7 @@ PEOPLE_MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "settle_without_received",
         "what a person said counts for everything that is pending, or is looked at anew",
-        _quiet(messages=2, operators=1, pause_ms=1),
+        _quiet(messages=1, optouts=1, operators=1, pause_ms=1),
         "commits_miss_nothing",
         ((pausing, "settle", people_mutations.settle_without_received),),
     ),
