@@ -185,6 +185,17 @@ def test_a_start_in_a_flood_that_a_stop_has_overtaken_is_counted_without_its_wor
     assert (world.row.opted_out_at_ms, world.row.overflowed) == (START_MS, 2)
 
 
+def test_a_start_that_a_stop_has_overtaken_is_recorded_and_changes_nothing() -> None:
+    """Sent before it, and brought after it: nothing is wanted."""
+    world = opened()
+    world.write("1", "STOP")
+    world.clock.ms -= 1
+    assert json.loads(world.write("2", "START").body) == {"recorded": 1}
+    assert (world.row.opted_out_at_ms, world.row.received) == (START_MS, 2)
+    world.settle()
+    assert world.channel.sent == []
+
+
 def test_a_start_that_was_refused_undoes_no_stop_when_there_is_room_again() -> None:
     """Its count was answered, and the answer was lost; by the time it is repeated a STOP has come, and a commit."""
     row = Row(received=1, pending=(message("m"),))
