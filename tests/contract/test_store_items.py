@@ -179,6 +179,15 @@ def test_history_comes_with_its_long_contents(store: Store) -> None:
     assert (without.messages[0].text, without.messages[1], without.said) == ("[this message has expired]", TWO, "")
 
 
+def test_history_is_in_reading_order(store: Store) -> None:
+    """As the bot read the turn when it answered: the item has the messages as they arrived."""
+    overtaken = replace(message("late"), sent_at_ms=NOW - 5_000)
+    same_time = replace(message("next"), sent_at_ms=ONE.sent_at_ms, sequence=ONE.sequence + 1)
+    run(store.put_turn(ANA, TurnRecord(3, 1, NOW, (same_time, ONE, overtaken)), NOW))
+    (shown,) = run(store.history(ANA, 5, NOW))
+    assert shown.messages == (overtaken, ONE, same_time)
+
+
 def test_state_only_goes_forward(store: Store) -> None:
     assert run(store.state(ANA, NOW)) is None
     assert run(store.put_state(ANA, '{"step": 1}', 4, NOW)) is True

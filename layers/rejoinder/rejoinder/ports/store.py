@@ -126,7 +126,7 @@ class Store(Protocol):
         """Read `STATE`, a JSON document; None where there is none within its retention."""
 
     async def history(self, conversation_id: str, limit: int, now_ms: int) -> tuple[TurnRecord, ...]:
-        """Read the last `limit` turns within their retention, oldest first, with their long contents."""
+        """Read the last `limit` turns within their retention, oldest first, each whole and in reading order."""
 
     async def was_answered(self, conversation_id: str, message_id: bytes, since_ms: int) -> bool:
         """Look a message up in the turns since a time."""

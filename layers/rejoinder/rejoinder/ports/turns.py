@@ -130,7 +130,7 @@ class Turn:
     Attributes:
         conversation_id: encoded; `channel` and `account` are its first parts.
         messages: in reading order. One reply answers all of them.
-        history: earlier turns, oldest first, with what was really sent.
+        history: earlier turns, oldest first, each in reading order, with what was really sent.
         state: the bot's own JSON document. Change it in place: it is kept if, and only if, the reply is committed.
         deadline_ms: answer before this (epoch); a later reply is thrown away.
         attempt: 1, or more where earlier attempts failed.

@@ -296,10 +296,15 @@ def content_keys(turn: TurnRecord) -> list[str]:
 
 
 def with_contents(turn: TurnRecord, contents: Mapping[str, str]) -> TurnRecord:
-    """Put a turn together again, from the contents that are still there."""
-    messages = tuple(
-        with_content(message, contents.get(message.text_key)) if message.stored else message
-        for message in turn.messages
+    """Put a turn together again as it is shown: from the contents that are still there, in reading order.
+
+    Its item has the messages as they arrived, and the bot has answered them as they read.
+    """
+    messages = in_reading_order(
+        tuple(
+            with_content(message, contents.get(message.text_key)) if message.stored else message
+            for message in turn.messages
+        )
     )
     said = turn.said
     if turn.stored and turn.reply_id in contents:
