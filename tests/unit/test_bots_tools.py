@@ -401,7 +401,78 @@ def test_an_effect_goes_through_once_with_its_name_arguments_and_policy() -> Non
     once = Recorded()
     result = called(reserve, {"day": "mon"}, turn(once=once))
     assert result.content == "reserved mon, 2"
-    assert once.calls == [("reserve", {"day": "mon"}, "hold", "known: mon, 2", (TakenError,))]
+    assert once.calls == [("reserve", {"day": "mon", "seats": 2}, "hold", "known: mon, 2", (TakenError,))]
+
+
+@dataclass
+class Party:
+    """Who comes."""
+
+    adults: int
+    children: float = 0
+
+
+@tool(effect=True)
+def seat(turn: Turn, party: Party, hour: int, size: Size = Size.SMALL, price: float = 1) -> None:
+    """Give a party a table."""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"hour": 9, "party": {"adults": 2}},
+        {"hour": 9.0, "party": {"adults": 2.0, "children": 0}},
+        {"party": {"children": 0, "adults": 2}, "price": 1.0, "hour": 9, "size": "s"},
+    ],
+)
+def test_one_deed_has_one_key_however_its_arguments_are_spelled(arguments: dict[str, Any]) -> None:
+    """The key is what the function is given: read, and with its defaults."""
+    once = Recorded()
+    called(seat, arguments, turn(once=once))
+    ((_, key, *_),) = once.calls
+    assert json.dumps(key, sort_keys=True) == (
+        '{"hour": 9, "party": {"adults": 2, "children": 0}, "price": 1, "size": "s"}'
+    )
+
+
+@pytest.mark.parametrize(("names", "key"), [(("day",), {"day": "mon"}), ((), {})])
+def test_an_effect_may_be_told_apart_by_some_of_its_arguments(names: tuple[str, ...], key: object) -> None:
+    @tool(effect=True, key=names)
+    def order(day: str, note: str = "") -> str:
+        """Order flowers."""
+        return f"{day}: {note}"
+
+    once = Recorded()
+    assert called(order, {"day": "mon", "note": "red, please"}, turn(once=once)).content == "mon: red, please"
+    assert [made[1] for made in once.calls] == [key]
+
+
+def test_a_key_of_no_such_parameter_is_refused_when_the_bot_is_loaded() -> None:
+    with pytest.raises(TypeError, match=r"tool order: key names 'turn'; its arguments are day"):
+
+        @tool(effect=True, key=("turn",))
+        def order(day: str, turn: Turn) -> None:
+            """Order flowers."""
+
+    with pytest.raises(TypeError, match="effect=True"):
+        tool(key=("day",))
+
+
+def test_a_default_that_no_key_can_hold_is_refused_when_the_bot_is_loaded() -> None:
+    never: Any = object()
+    with pytest.raises(TypeError, match=r"tool order: parameter day has a default that is no JSON .*object"):
+
+        @tool(effect=True)
+        def order(day: str = never) -> None:
+            """Order flowers."""
+
+    @tool(effect=True, key=())
+    def one_order(day: str = never) -> None:
+        """Order flowers, once."""
+
+    once = Recorded()
+    assert called(one_order, {}, turn(once=once)).content == "done"
+    assert [made[1] for made in once.calls] == [{}]
 
 
 def test_an_effect_that_was_refused_is_told_to_the_model() -> None:

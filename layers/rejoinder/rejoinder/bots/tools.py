@@ -3,8 +3,8 @@
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass
 from enum import Enum
 from typing import Any, Literal, Protocol, get_type_hints, overload
 
@@ -44,6 +44,7 @@ class Tool[**P, R]:
         parameters: by their names.
         wants_turn: the name of the parameter that is given the turn; empty: none.
         effect: None for a tool that may run as often as it likes.
+        key: the arguments that tell one effect from another, each with its default.
     """
 
     function: Callable[P, R]
@@ -51,6 +52,7 @@ class Tool[**P, R]:
     parameters: Mapping[str, Field]
     wants_turn: str = ""
     effect: Effect | None = None
+    key: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
@@ -70,7 +72,7 @@ class Tool[**P, R]:
         check = effect.check
         return turn.once(
             self.spec.name,
-            dict(arguments),
+            key_of({**self.key, **{name: given[name] for name in self.key if name in given}}),
             lambda: as_json(function(**given)),
             in_doubt=effect.in_doubt,
             check=None if check is None else lambda: as_json(check(**given)),
@@ -91,6 +93,7 @@ def tool[**P, R](function: Callable[P, R], /) -> Tool[P, R]: ...
 def tool(
     *,
     effect: bool = False,
+    key: tuple[str, ...] | None = None,
     in_doubt: Literal["hold", "retry"] = "hold",
     refused: tuple[type[Exception], ...] = (),
 ) -> Decorator: ...
@@ -99,6 +102,7 @@ def tool[**P, R](
     *,
     effect: Literal[True],
     check: Callable[P, R | None],
+    key: tuple[str, ...] | None = None,
     in_doubt: Literal["hold", "retry"] = "hold",
     refused: tuple[type[Exception], ...] = (),
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
@@ -107,6 +111,7 @@ def tool(
     /,
     *,
     effect: bool = False,
+    key: tuple[str, ...] | None = None,
     in_doubt: Literal["hold", "retry"] = "hold",
     check: Callable[..., Any] | None = None,
     refused: tuple[type[Exception], ...] = (),
@@ -119,7 +124,9 @@ def tool(
     Args:
         function: where the decorator is written without parentheses.
         effect: it does something beyond the conversation (books, charges, sends), which must happen once although a
-            turn may be generated again: it goes through `turn.once`, and its arguments are the key.
+            turn may be generated again: it goes through `turn.once`, and what the function is given is the key.
+        key: of an effect: the names of those arguments alone that tell one from another within a turn; with `()` there
+            is one in a turn. What a model may word in another way, when it is asked again, is better left out.
         in_doubt: of an effect: see `ports.Once`.
         check: likewise; takes what the tool takes.
         refused: likewise; the model is told of these.
@@ -127,13 +134,13 @@ def tool(
     Raises:
         TypeError: the signature cannot be told to a model, or there is no docstring.
     """
-    if not effect and (in_doubt, check, refused) != ("hold", None, ()):
-        raise TypeError("in_doubt, check and refused are of an effect; write @tool(effect=True, …)")
+    if not effect and (key, in_doubt, check, refused) != (None, "hold", None, ()):
+        raise TypeError("key, in_doubt, check and refused are of an effect; write @tool(effect=True, …)")
     policy = Effect(in_doubt, check, refused) if effect else None
-    return (lambda given: _made(given, policy)) if function is None else _made(function, policy)
+    return (lambda given: _made(given, policy, key)) if function is None else _made(function, policy, key)
 
 
-def _made(function: Callable[..., Any], effect: Effect | None) -> Tool[..., Any]:
+def _made(function: Callable[..., Any], effect: Effect | None, key: tuple[str, ...] | None) -> Tool[..., Any]:
     name = getattr(function, "__name__", "")
     if not _NAME.fullmatch(name):
         raise TypeError(f"tool {name!r}: a tool's name is made of 1 to 64 letters, digits, `_` and `-`")
@@ -160,7 +167,48 @@ def _made(function: Callable[..., Any], effect: Effect | None) -> Tool[..., Any]
             raise TypeError(f"{where} {error}") from None
         required = parameter.default is parameter.empty
         parameters[parameter.name] = Field(shape, required, about.get(parameter.name, ""))
-    return Tool(function, ToolSpec(name, description, object_schema(parameters)), parameters, wants_turn, effect)
+    spec = ToolSpec(name, description, object_schema(parameters))
+    told_apart = {} if effect is None else _defaults(function, name, parameters if key is None else key, parameters)
+    return Tool(function, spec, parameters, wants_turn, effect, told_apart)
+
+
+def _defaults(
+    function: Callable[..., Any], tool_name: str, names: Iterable[str], known: Iterable[str]
+) -> dict[str, Any]:
+    """Find the arguments of an effect's key, each with its default: None where it has none, since it is given then.
+
+    Raises:
+        TypeError: there is no such argument, or its default is no JSON.
+    """
+    signature = inspect.signature(function).parameters
+    defaults: dict[str, Any] = {}
+    for name in names:
+        if name not in known:
+            raise TypeError(f"tool {tool_name}: key names {name!r}; its arguments are {', '.join(known) or 'none'}")
+        default = signature[name].default
+        defaults[name] = None if default is inspect.Parameter.empty else default
+        try:
+            key_of(defaults)
+        except TypeError:
+            raise TypeError(
+                f"tool {tool_name}: parameter {name} has a default that is no JSON (a {type(default).__name__}); give "
+                "it another, or leave it out of the effect's key (key=…)"
+            ) from None
+    return defaults
+
+
+def key_of(arguments: Mapping[str, Any]) -> Any:
+    """Write arguments as an effect's key: JSON, in which 9 and 9.0 are one number.
+
+    Raises:
+        TypeError: they hold something else.
+    """
+    return json.loads(json.dumps(as_json(arguments)), parse_float=_number)
+
+
+def _number(written: str) -> int | float:
+    number = float(written)
+    return int(number) if number.is_integer() else number
 
 
 def use(tools: Mapping[str, Tool[..., Any]], call: Call, turn: Turn) -> Result:
