@@ -10,7 +10,7 @@ import pytest
 from contract.model_speakers import KEY, SPEAKERS, Asked, Refused, Speaker, Spoken, requests, say, streamed
 from loopback import Say, closed_port, serving
 from rejoinder.bots import bedrock
-from rejoinder.bots.conversing import CUT_MARK, LATER_MS, PAUSES_MS, conversing
+from rejoinder.bots.conversing import CUT_MARK, CUT_OFF, LATER_MS, PAUSES_MS, conversing
 from rejoinder.bots.tools import Tool, tool
 from rejoinder.ports import Permanent, Transient, Turn, Unwanted
 from rejoinder.protocol.conversation import Message, TurnRecord
@@ -181,6 +181,24 @@ def test_a_malformed_call_is_told_to_the_model(speaker: Speaker, ask: Ask, asked
     assert role == "tool"
     assert told in content
     assert desk.booked == []
+
+
+@pytest.mark.parametrize("pieces", [(), ('{"people": 4}',), ('{"people', '": 4')])
+def test_a_call_that_may_be_cut_off_is_not_made(speaker: Speaker, ask: Ask, pieces: tuple[str, ...]) -> None:
+    """Of no arguments at all nobody can tell that they were to come; what was asked for before it is done."""
+    booked: list[int] = []
+
+    @tool(effect=True)
+    def book_today(people: int = 2) -> str:
+        """Book a table."""
+        booked.append(people)
+        return f"booked for {people}"
+
+    cut = Spoken(calls=(Asked("book_today", ("{}",)), Asked("book_today", pieces, "call_2")), ended="cut")
+    with serving(*say(speaker, cut, HELLO)) as server:
+        assert ask(server.url, tools=[book_today]) == "Héllo 👋"
+    assert booked == [2]
+    assert requests(speaker, server)[1].entries[-2:] == (("tool", "booked for 2"), ("tool", CUT_OFF))
 
 
 def test_rounds_are_bounded(speaker: Speaker, ask: Ask) -> None:

@@ -121,7 +121,7 @@ def test_a_malformed_call_goes_back_with_an_empty_object() -> None:
     bad: list[dict[str, Any]] = [
         {"type": "content_block_start", "index": 0, "content_block": block},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"day'}},
-        {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
     ]
     with serving(sse(*bad), whole({"type": "text", "text": "ok"})) as server:
         assert reply(server.url, tools=[free]) == "ok"

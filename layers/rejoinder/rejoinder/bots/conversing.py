@@ -46,6 +46,9 @@ EMPTY_TRIES = 2
 NOT_DONE = "not done: newer messages have come; read them, and call again if it is still what they want"
 """What the model is told of an effect that it asked for before it had seen everything."""
 
+CUT_OFF = "not done: your answer was cut off at its longest before this call was whole; call again, with less at once"
+"""What the model is told of the last call of such an answer."""
+
 CUT_MARK = " […]"
 
 
@@ -217,9 +220,15 @@ class _Talk:
         self.question = replace(self.question, entries=self.entries(self.images))
 
     def used(self, tools: Mapping[str, Tool[..., Any]], completion: Completion) -> Iterable[Result]:
-        """Do what the model asks for; no effect that it asked for before it had seen everything."""
+        """Do what the model asks for; no effect that it asked for before it had seen everything.
+
+        Nor the last call of an answer that was cut off: it may be a half one, even where what has come can be read.
+        """
         for call in completion.calls:
             check_wanted(self.turn)
+            if completion.ended == "cut" and call is completion.calls[-1]:
+                yield Result(call, CUT_OFF, failed=True)
+                return
             if (found := tools.get(call.name)) is not None and found.effect is not None:
                 self.look(now=True)
                 if self.behind:
