@@ -26,9 +26,9 @@ def message(headers: Mapping[str, str], payload: bytes) -> bytes:
 
 
 def event(name: str, content: Mapping[str, Any]) -> bytes:
-    """Frame an event."""
+    """Frame an event; half a character is escaped."""
     headers = {":event-type": name, ":content-type": "application/json", ":message-type": "event"}
-    return message(headers, json.dumps(content, ensure_ascii=False).encode())
+    return message(headers, json.dumps(content, ensure_ascii=False).encode(errors="backslashreplace"))
 
 
 def exception(name: str, said: str) -> bytes:

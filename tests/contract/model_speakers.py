@@ -86,11 +86,13 @@ def requests(speaker: Speaker, server: Loopback) -> list[Heard]:
 
 
 def sse(events: Iterable[tuple[str, object]]) -> bytes:
-    """Write server-sent events; those without a name have none."""
+    """Write server-sent events; those without a name have none. Half a character is escaped."""
     lines = b": a comment\n\n"
     for name, content in events:
         written = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-        lines += (f"event: {name}\r\n" if name else "").encode() + f"data: {written}\n\n".encode()
+        lines += (f"event: {name}\r\n" if name else "").encode() + f"data: {written}\n\n".encode(
+            errors="backslashreplace"
+        )
     return lines
 
 

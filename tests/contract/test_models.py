@@ -1,5 +1,6 @@
 """What every model adapter must do, against a server on loopback that speaks its API, well and badly."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -199,6 +200,49 @@ def test_a_call_that_may_be_cut_off_is_not_made(speaker: Speaker, ask: Ask, piec
         assert ask(server.url, tools=[book_today]) == "Héllo 👋"
     assert booked == [2]
     assert requests(speaker, server)[1].entries[-2:] == (("tool", "booked for 2"), ("tool", CUT_OFF))
+
+
+HALVES = ("\ud83d", "\ude00")
+"""Of one emoji, as an API cuts it that counts in UTF-16."""
+
+
+def test_halves_of_a_character_are_joined_wherever_they_come(speaker: Speaker, ask: Ask) -> None:
+    """In an answer, in an answer beside a call, and in a call's arguments, escaped or not."""
+    said: list[str] = []
+
+    @tool
+    def note(text: str) -> str:
+        """Note it."""
+        said.append(text)
+        return "noted"
+
+    call = Asked("note", ('{"text": "', *HALVES, "\\ud83d", "\\ude00", '\\ud83d"}'))
+    with serving(*say(speaker, Spoken(("ok ", *HALVES), (call,)), Spoken(("Bye ", *HALVES, HALVES[0])))) as server:
+        assert ask(server.url, tools=[note]) == "Bye 😀\ufffd"
+    assert said == ["😀😀\ufffd"]
+    *_, beside, asked, _ = requests(speaker, server)[1].entries
+    assert beside == ("assistant", "ok 😀")
+    assert json.loads(asked[1].removeprefix("asks note ")) == {"text": "😀😀\ufffd"}
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_a_number_that_is_none_is_told_to_the_model(speaker: Speaker, ask: Ask, number: str) -> None:
+    paid: list[float] = []
+
+    @tool(effect=True)
+    def pay(price: float) -> str:
+        """Pay."""
+        paid.append(price)
+        return "paid"
+
+    asks = Spoken(calls=(Asked("pay", (f'{{"price": {number}}}',)),))
+    with serving(*say(speaker, asks, HELLO)) as server:
+        assert ask(server.url, tools=[pay]) == "Héllo 👋"
+    assert paid == []
+    role, content = requests(speaker, server)[1].entries[-1]
+    assert role == "tool"
+    assert "not valid JSON" in content
+    json.loads(server.received[1].body, parse_constant=pytest.fail)
 
 
 def test_rounds_are_bounded(speaker: Speaker, ask: Ask) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoinder.bots.folding import folded
+from rejoinder.bots.folding import folded, tokens
 from rejoinder.bots.model import Entry
 from rejoinder.bots.pictures import Look, Unseen
 from rejoinder.ports import Media, Turn
@@ -162,6 +162,10 @@ def test_a_screenshot_that_came_as_a_file_is_an_image_too() -> None:
 
 def test_refused_messages_are_told() -> None:
     assert last(turn(message("a"), overflowed=3)).endswith("\n[3 more came at the same time and could not be kept]")
+
+
+def test_whatever_stands_in_a_text_its_length_is_estimated() -> None:
+    assert tokens("\ud83d" * 9) == 3
 
 
 TEXTS = st.text(st.sampled_from("ab \n[1]"), max_size=10)

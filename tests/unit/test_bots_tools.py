@@ -308,11 +308,14 @@ def test_no_arguments_at_all_are_an_empty_object() -> None:
     [
         ("text", "text"),
         (None, "done"),
-        (" ", "done"),
+        (" \0", "done"),
         (["é", 1], '["é", 1]'),
         ({Size.LARGE: Guest("Ana")}, '{"l": {"name": "Ana", "child": false, "wishes": []}}'),
         ((Size.SMALL, True, 1.5), '["s", true, 1.5]'),
         (0, "0"),
+        ("a\ud83d", "a\ufffd"),
+        ({"a\ud83d": ["\ud83d\ude00"]}, '{"a\ufffd": ["😀"]}'),
+        ([float("nan"), float("-inf")], '["nan", "-inf"]'),
     ],
 )
 def test_a_result_is_told_as_text_or_json(returned: Any, content: str) -> None:
@@ -350,11 +353,11 @@ def test_a_fault_ends_the_attempt_and_no_other_exception_does(fault: Exception) 
     @tool
     def give(*, bad: bool) -> str:
         """Give it."""
-        raise fault if bad else OSError("no disk")
+        raise fault if bad else OSError("no disk \ud83d")
 
     with pytest.raises(type(fault)):
         called(give, {"bad": True})
-    assert called(give, {"bad": False}).content == "OSError: no disk"
+    assert called(give, {"bad": False}).content == "OSError: no disk \ufffd"
 
 
 # --- effects ----------------------------------------------------------------------------------------------------------

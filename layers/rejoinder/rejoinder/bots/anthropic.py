@@ -13,6 +13,7 @@ from rejoinder.bots.conversing import Options, conversing
 from rejoinder.bots.model import Completion, Entry, Question, Terms, Usage, another_form, read_call, well_formed
 from rejoinder.bots.streaming import events
 from rejoinder.ports import Turn
+from rejoinder.protocol.unicode import valid_throughout
 
 VERSION = "2023-06-01"
 """Of the API: the header `anthropic-version` ("Versions", Claude API documentation)."""
@@ -168,7 +169,7 @@ class _Answer:
         if not self.ended_by:
             raise another_form("an answer without a stop_reason")
         texts, calls, own = [], [], []
-        for index, block in sorted(self.blocks.items()):
+        for index, block in sorted(valid_throughout(self.blocks).items()):
             if block["type"] == "text":
                 if not block["text"].strip():
                     continue  # a blank one would be refused when it goes back

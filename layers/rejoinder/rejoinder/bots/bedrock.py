@@ -41,6 +41,7 @@ from rejoinder.bots.model import (
     well_formed,
 )
 from rejoinder.ports import Fault, Permanent, Transient, Turn, UnknownOutcome
+from rejoinder.protocol.unicode import valid_throughout
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
@@ -272,7 +273,7 @@ class _Answer:
         if self.ended_by in MALFORMED:
             raise Transient(f"the model wrote what Bedrock cannot read ({self.ended_by})")
         texts, calls, own = [], [], []
-        for _, block in sorted(self.blocks.items()):
+        for _, block in sorted(valid_throughout(self.blocks).items()):
             if not block.get("text", "…").strip():
                 continue  # a blank one would be refused when it goes back
             texts.append(block.get("text", ""))

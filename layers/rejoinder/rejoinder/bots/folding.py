@@ -76,7 +76,7 @@ def joined(said: Iterable[tuple[Literal["user", "assistant"], str]], images: tup
 
 def tokens(text: str) -> int:
     """Estimate how many tokens a model makes of a text: rather too many than too few."""
-    return -(-len(text.encode()) // BYTES_A_TOKEN)
+    return -(-len(text.encode(errors="replace")) // BYTES_A_TOKEN)
 
 
 def recent(history: Sequence[TurnRecord], names: dict[str, str], limit: int) -> Sequence[TurnRecord]:

@@ -4,9 +4,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, Literal, Protocol
 
 from rejoinder.ports import Media, Transient
+from rejoinder.protocol.unicode import valid, valid_throughout
 
 MAX_QUOTED_LENGTH = 200
 """How much of what a server says about its own fault is passed on."""
@@ -69,7 +71,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One answer of a model.
+    """One answer of a model, in valid Unicode: an API may cut a character in two, and no other takes a half of one.
 
     Attributes:
         ended: `whole`; `cut` off at the longest answer; or `withheld` by a content filter, or refused by the model.
@@ -177,14 +179,29 @@ class Model(Protocol):
 
 
 def read_call(call_id: str, name: str, written: str) -> Call:
-    """Read a tool call whose arguments came as text; none at all are an empty object, as some models write it."""
+    """Read a tool call whose arguments came as text; none at all are an empty object, as some models write it.
+
+    Python reads numbers that JSON has not, and writes them again; no server would read them.
+    """
+    call_id, name = valid(call_id), valid(name)
     try:
-        arguments = json.loads(written or "{}")
+        arguments = valid_throughout(json.loads(written or "{}", parse_constant=_finite, parse_float=_finite))
     except (ValueError, RecursionError) as error:
         return Call(call_id, name, None, f"the arguments are not valid JSON ({error}); call again with valid JSON")
     if not isinstance(arguments, dict):
         return Call(call_id, name, None, f"the arguments are a {type(arguments).__name__}; they must be a JSON object")
     return Call(call_id, name, arguments)
+
+
+def _finite(written: str) -> float:
+    """Read a number.
+
+    Raises:
+        ValueError: it is none, or greater than any that can be written again.
+    """
+    if not isfinite(number := float(written)):
+        raise ValueError("a number is not finite")
+    return number
 
 
 @contextmanager
@@ -196,7 +213,7 @@ def well_formed() -> Iterator[None]:
     """
     try:
         yield
-    except (AttributeError, LookupError, TypeError, ValueError):
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
         raise another_form("JSON of another form") from None
 
 

@@ -25,6 +25,7 @@ from rejoinder.bots.model import (
 )
 from rejoinder.bots.streaming import events
 from rejoinder.ports import Turn
+from rejoinder.protocol.unicode import valid
 
 _THOUGHTS = re.compile(r"\s*<think>.*?(</think>|\Z)", re.DOTALL)
 """What many local models write before their answer, in it; nobody else is to read it."""
@@ -169,7 +170,7 @@ class _Answer:
         """
         if not self.ended_by:
             raise another_form("an answer without a finish_reason")
-        text = _THOUGHTS.sub("", "".join(self.pieces), count=1).strip()
+        text = _THOUGHTS.sub("", valid("".join(self.pieces)), count=1).strip()
         calls = tuple(
             read_call(one.id or f"call-{number}", one.name, "".join(one.arguments))
             for number, one in enumerate(self.asked, start=1)

@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from enum import Enum
+from math import isfinite
 from typing import Any, Literal, Protocol, get_type_hints, overload
 
 from rejoinder.bots.model import Call, Result, ToolSpec
 from rejoinder.bots.schema import KNOWN, Field, WrongArgument, described, object_schema, read_object, shape_of
 from rejoinder.ports import Fault, Turn
+from rejoinder.protocol.unicode import valid
 
 MAX_RESULT_LENGTH = 20_000
 """A longer result is cut, with a marker: it is read again in every further round."""
@@ -228,11 +230,11 @@ def use(tools: Mapping[str, Tool[..., Any]], call: Call, turn: Turn) -> Result:
     except WrongArgument as wrong:
         return Result(call, f"{wrong}; call again with what the tool takes", failed=True)
     except Exception as error:  # noqa: BLE001  # whatever it is, the model can deal with it better than the attempt
-        return Result(call, cut(f"{type(error).__name__}: {error}"), failed=True)
+        return Result(call, cut(valid(f"{type(error).__name__}: {error}")), failed=True)
 
 
 def as_json(value: Any) -> Any:
-    """Make of a result what JSON can say: dataclasses as objects, enums as their values.
+    """Make of a result what JSON can say: dataclasses as objects, enums as their values, "inf" and "nan" as texts.
 
     Raises:
         TypeError: it holds something else.
@@ -246,6 +248,8 @@ def as_json(value: Any) -> Any:
             return {str(as_json(name)): as_json(inner) for name, inner in value.items()}
         case list() | tuple() | set() | frozenset():
             return [as_json(inner) for inner in value]
+        case float() if not isfinite(value):
+            return str(value)
         case str() | int() | float() | None:
             return value
     raise TypeError(
@@ -255,7 +259,7 @@ def as_json(value: Any) -> Any:
 
 def written(result: Any) -> str:
     """Write a result for the model: a text as it is, anything else as JSON; what is blank says that it is done."""
-    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+    text = valid(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False))
     return cut(text) if text.strip() and result is not None else "done"
 
 
