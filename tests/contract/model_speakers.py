@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
+import pytest
+
 import eventstream
 from loopback import Loopback, Say
 from rejoinder.bots import anthropic, bedrock, openai_compatible
@@ -302,3 +304,11 @@ SPEAKERS: dict[str, Speaker] = {
     "anthropic": Messages(),
     "bedrock": Converse(),
 }
+
+
+@pytest.fixture(params=list(SPEAKERS.values()), ids=list(SPEAKERS))
+def speaker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Speaker:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", KEY)
+    given: Speaker = request.param
+    return given

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from contract.model_speakers import SPEAKERS, Speaker, Spoken, requests, say
+from contract.model_speakers import Speaker, Spoken, requests, say
 from contract.test_models import Time, message, turn
 from contract.test_models_newer import Coming, ask
 from loopback import Loopback, serving
@@ -18,14 +18,6 @@ JPEG = Media(b"\xff\xd8\xff two", "image/jpeg")
 PHOTO = Attachment("image", "AgACx", "photo")
 OTHER = Attachment("image", "AgACy", "photo", "image/jpeg")
 HELLO = Spoken(("Hello.",))
-
-
-@pytest.fixture(params=list(SPEAKERS.values()), ids=list(SPEAKERS))
-def speaker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Speaker:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "between-us")
-    given: Speaker = request.param
-    return given
 
 
 @pytest.fixture

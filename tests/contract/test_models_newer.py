@@ -16,14 +16,6 @@ from rejoinder.protocol.conversation import Message, in_reading_order
 FREE = Spoken(calls=(Asked("free", ("{}",)),))
 
 
-@pytest.fixture(params=list(SPEAKERS.values()), ids=list(SPEAKERS))
-def speaker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Speaker:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "between-us")
-    given: Speaker = request.param
-    return given
-
-
 @dataclass(slots=True)
 class Coming:
     """A turn that messages join: at each look, what is due then.
