@@ -116,10 +116,38 @@ def test_whole_calls_of_one_index_are_told_apart_and_calls_without_ids_get_some(
     assert len({one["tool_call_id"] for one in back[1:]}) == 2
 
 
-@pytest.mark.parametrize("written", ["<think>\nThey want {x}.\n</think>\n\nHello", "Hello"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        "<think>\nThey want {x}.\n</think>\n\nHello",
+        "\n <think></think>Hello",
+        "They want 42.\nI must not say it.\n</think>\n\nHello",
+        "</think>Hello",
+        "Hello",
+    ],
+)
 def test_what_a_model_thinks_is_not_said(written: str) -> None:
+    """Some servers' templates begin the thoughts in the prompt, so that the answer has their end alone."""
     with serving(streamed({"content": written[:9]}, {"content": written[9:]})) as server:
         assert reply(server.url) == "Hello"
+
+
+def test_thoughts_that_never_end_are_no_answer() -> None:
+    with serving(streamed({"content": "<think>They want 42."}), whole({"content": "Hello"})) as server:
+        assert reply(server.url) == "Hello"
+    assert len(server.received) == 2
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "HTML has no <think> element, and the answer is 7.",
+        "Write <think>a</think>, then the answer.",
+    ],
+)
+def test_an_answer_that_speaks_of_thoughts_is_said_as_it_is(written: str) -> None:
+    with serving(streamed({"content": written})) as server:
+        assert reply(server.url) == written
 
 
 def test_what_the_model_refuses_in_its_own_words_is_the_reply() -> None:

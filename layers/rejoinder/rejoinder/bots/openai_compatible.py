@@ -4,7 +4,6 @@ The format: "Chat Completions" and its "Streaming events", OpenAI API Reference.
 """
 
 import json
-import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,8 +26,8 @@ from rejoinder.bots.streaming import events
 from rejoinder.ports import Turn
 from rejoinder.protocol.unicode import valid
 
-_THOUGHTS = re.compile(r"\s*<think>.*?(</think>|\Z)", re.DOTALL)
-"""What many local models write before their answer, in it; nobody else is to read it."""
+THOUGHTS, THOUGHTS_END = "<think>", "</think>"
+"""Around what many local models write before their answer, in it."""
 
 
 def bot(
@@ -170,7 +169,7 @@ class _Answer:
         """
         if not self.ended_by:
             raise another_form("an answer without a finish_reason")
-        text = _THOUGHTS.sub("", valid("".join(self.pieces)), count=1).strip()
+        text = without_thoughts(valid("".join(self.pieces))).strip()
         calls = tuple(
             read_call(one.id or f"call-{number}", one.name, "".join(one.arguments))
             for number, one in enumerate(self.asked, start=1)
@@ -182,6 +181,18 @@ class _Answer:
                 return Completion(text, ended="withheld")
             case _:
                 return Completion(text, calls, own=own(text, calls))
+
+
+def without_thoughts(text: str) -> str:
+    """What is left for others to read: what follows the thoughts that a text begins with.
+
+    Their beginning may be missing, since some templates end the prompt with it ("chat_template" of Qwen/QwQ-32B); their
+    end, where the answer was cut off.
+    """
+    thoughts, end, answer = text.partition(THOUGHTS_END)
+    if thoughts.lstrip().startswith(THOUGHTS) or (end and THOUGHTS not in thoughts):
+        return answer
+    return text
 
 
 def own(text: str, calls: tuple[Call, ...]) -> dict[str, Any]:
