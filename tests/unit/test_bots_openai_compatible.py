@@ -150,9 +150,39 @@ def test_an_answer_that_speaks_of_thoughts_is_said_as_it_is(written: str) -> Non
         assert reply(server.url) == written
 
 
-def test_what_the_model_refuses_in_its_own_words_is_the_reply() -> None:
-    with serving(whole({"content": None, "refusal": "I cannot help with that."})) as server:
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": None, "refusal": "I cannot help with that."},
+        {"content": [{"type": "refusal", "refusal": "I cannot help with that."}]},
+    ],
+)
+def test_what_the_model_refuses_in_its_own_words_is_the_reply(message: object) -> None:
+    with serving(whole(message)) as server:
         assert reply(server.url) == "I cannot help with that."
+
+
+def test_a_content_may_be_a_list_of_parts_of_which_the_texts_are_said() -> None:
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "They greet me."}]}
+    parts = [thought, {"type": "text", "text": "Hello, "}, {"type": "text", "text": "Ana"}, {"type": "text"}]
+    with serving(streamed({"content": parts[:2]}, {"content": parts[2:]})) as server:
+        assert reply(server.url) == "Hello, Ana"
+
+
+def test_an_answer_with_another_status_of_success_is_an_answer() -> None:
+    """Some gateways say 201 to every POST."""
+    said = whole({"content": "Hello"})
+    with serving(Say(201, said.body, said.headers)) as server:
+        assert reply(server.url) == "Hello"
+
+
+@pytest.mark.parametrize("status", [301, 308, 405])
+def test_an_address_that_is_not_the_api_s_is_our_fault(status: int) -> None:
+    with serving(Say(status, b"<html>", {"Location": "/elsewhere"})) as server, pytest.raises(Transient) as raised:
+        reply(server.url)
+    assert raised.value.ours
+    assert f"answered {status}" in str(raised.value)
+    assert len(server.received) == 1
 
 
 @pytest.mark.parametrize(

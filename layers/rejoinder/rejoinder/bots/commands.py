@@ -38,8 +38,9 @@ def reset(said: Reply | str | None = None) -> Reset:
 def commands(answers: Mapping[str, Answer], otherwise: BotFunction) -> BotFunction:
     """Answer commands, and leave the rest to another bot.
 
-    A message is a command if its first word is one, in any case, also as `/start@my_bot`; `turn.text` has the rest. In
-    a burst, each command is answered in its place, and what else was written by `otherwise`, all in one reply.
+    A message is a command if its first word is one, in any case, also as `/start@my_bot`. A function finds it in
+    `turn.text`, with whatever was written behind it. In a burst, each command is answered in its place, and what else
+    was written by `otherwise`, all in one reply.
     """
     known = {name.casefold(): answer for name, answer in answers.items()}
 

@@ -5,7 +5,7 @@ The format: "Chat Completions" and its "Streaming events", OpenAI API Reference.
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
@@ -115,6 +115,16 @@ def described(tool: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
+def texts(said: Mapping[str, Any]) -> Iterator[str]:
+    """Find what is for the person in a message or a piece of one: its content, whole or in parts, and its refusal."""
+    content = said.get("content")
+    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    for part in (*parts, {"type": "refusal", "refusal": said.get("refusal")}):
+        kind = part.get("type")
+        if kind in ("text", "refusal") and isinstance(text := part.get(kind), str):
+            yield text
+
+
 @dataclass(slots=True)
 class _Asked:
     """A tool call of which pieces have come."""
@@ -139,10 +149,9 @@ class _Answer:
         self.usage.told(event.get("usage"), ("prompt_tokens",), "completion_tokens")
         for choice in (event.get("choices") or [])[:1]:  # the last event of some servers has none, but usage
             said = choice.get("delta") or choice.get("message") or {}
-            for text in (said.get("content"), said.get("refusal")):
-                if isinstance(text, str):
-                    self.pieces.append(text)
-                    self.usage.wrote(text)
+            for text in texts(said):
+                self.pieces.append(text)
+                self.usage.wrote(text)
             for at, piece in enumerate(said.get("tool_calls") or []):
                 self._take_call(piece.get("index", at), piece)
             self.ended_by = choice.get("finish_reason") or self.ended_by

@@ -18,8 +18,10 @@ CONNECT_MS = 2_000
 AGAIN = frozenset({408, 409, 425, 429})
 """Refusals that a later try may not meet, beside every 5xx (Anthropic's 529, overloaded, is one)."""
 
-OURS = frozenset({401, 402, 403, 404})
-"""Refusals of a key, an account, an address or a model's name: the deployment is wrong, and not what was asked."""
+OURS = frozenset({*range(300, 400), 401, 402, 403, 404, 405})
+"""Refusals of a key, an account, an address or a model's name: the deployment is wrong, and not what was asked.
+
+A redirect is one: whoever follows it with a POST may lose what was asked, and takes the key along."""
 
 SPENT = frozenset({"insufficient_quota", "billing_error"})
 """Kinds of error that say that the account has no money left, whatever the status is."""
@@ -43,7 +45,7 @@ def events(url: str, body: object, headers: Mapping[str, str], terms: Terms) -> 
     )
     sent = {"content-type": "application/json", "accept": "text/event-stream", **headers}
     with http.stream(url, json.dumps(body).encode(), sent, limits) as streamed:
-        if streamed.status != 200:
+        if not 200 <= streamed.status < 300:  # 201, too: some gateways say that to every POST
             raise _refusal(streamed)
         if "text/event-stream" not in streamed.headers.get("content-type", ""):
             yield _object(b"".join(streamed.chunks()))
@@ -85,7 +87,7 @@ def _object(content: bytes) -> dict[str, Any]:
 
 
 def _refusal(streamed: http.Streamed) -> Permanent | Transient:
-    """Translate a status that is not 200."""
+    """Translate a status that is not one of success."""
     try:
         said, kinds = error_in(json.loads(b"".join(streamed.chunks())))
     except (ValueError, RecursionError):
