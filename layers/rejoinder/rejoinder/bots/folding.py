@@ -1,10 +1,12 @@
 """Fold a turn into what a chat model reads: one user entry for all unanswered messages, roles that alternate.
 
 Inside an entry each message can still be told apart. Where there are several, each begins with a header in brackets at
-the margin, and every further line of it is indented: nobody can write a line that passes for another's header.
+the margin, and every further line of it is indented, whatever ends a line in Unicode: nobody can write a line that
+passes for another's header.
 `docs/prompting.md` shows it.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -26,8 +28,9 @@ BYTES_A_TOKEN = 3
 BLIND: Mapping[str, Look] = MappingProxyType({})
 """What a model without eyes sees."""
 
-SHOWN = frozenset({"sent"})
-"""The deliveries after which the person has the reply for certain; the model must not refer to any other."""
+SHOWN = frozenset({"sent", "handled"})
+"""The deliveries after which the person has what was said for certain, by the bot or by a colleague; the model must not
+refer to any other."""
 
 
 def folded(turn: Turn, *, looks: Mapping[str, Look] = BLIND, history_tokens: int = HISTORY_TOKENS) -> list[Entry]:
@@ -89,12 +92,22 @@ def recent(history: Sequence[TurnRecord], names: dict[str, str], limit: int) -> 
 
 
 def names_of(messages: Iterable[Message]) -> dict[str, str]:
-    """Name each author, where several write; one name for two people is told apart by their ids."""
+    """Name each author, where several write, and no two alike: namesakes have their ids behind their names.
+
+    So has whoever calls himself what a namesake is called by then.
+    """
     called = {message.author: _one_line(message.author_name) or _one_line(message.author) for message in messages}
     if len(called) < 2:
         return {}
-    taken = list(called.values())
-    return {author: name if taken.count(name) == 1 else f"{name} ({author})" for author, name in called.items()}
+    count = Counter(called.values())
+    names: dict[str, str] = {}
+    for author, name in sorted(called.items(), key=lambda one: count[one[1]] == 1):  # namesakes first
+        own = f" ({_one_line(author)})"
+        label = name if count[name] == 1 else name + own
+        while label in names.values():
+            label += own
+        names[author] = label
+    return names
 
 
 def fold(messages: Sequence[Message], names: dict[str, str], looks: Mapping[str, Look] = BLIND) -> str:
@@ -116,7 +129,7 @@ def fold(messages: Sequence[Message], names: dict[str, str], looks: Mapping[str,
         header += [names[message.author]] if message.author in names else []
         header += [_clock(message.sent_at_ms, dated=dated)] if timed else []
         content = content_of(message, looks)
-        folds.append(f"[{', '.join(header)}] " + content.replace("\n", "\n  ") if header else content)
+        folds.append(f"[{', '.join(header)}] " + "\n  ".join(content.splitlines()) if header else content)
     return "\n".join(folds)
 
 
