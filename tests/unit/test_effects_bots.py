@@ -119,7 +119,7 @@ def test_one_that_can_be_settled_later_is_tried_again_then() -> None:
     ("raised", "result"),
     [
         (Unwanted("newer", outdated=True), Outdated()),
-        (EffectInDoubt("soon", retry_after_ms=5_000), BotFailed("", 5_000)),
+        (EffectInDoubt("soon", retry_after_ms=5_000), BotFailed("", in_doubt_ms=5_000)),
         (EffectInDoubt("never"), BotFailed("", final=True)),
     ],
 )

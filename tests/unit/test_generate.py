@@ -3,6 +3,8 @@
 import json
 from itertools import pairwise
 
+import pytest
+
 from fakes import CONVERSATION, START_MS, World, at_rest
 from rejoinder.ports import (
     BotFailed,
@@ -140,6 +142,28 @@ def test_attempts_pause_longer_each_time_and_as_long_as_the_model_asks() -> None
     world.settle()
     assert [later - sooner for sooner, later in pairwise(starts)] == [2_000, 9_000]
     assert world.channel.texts == ["there"]
+
+
+@pytest.mark.parametrize(
+    ("failed", "pause_ms"),
+    [
+        (BotFailed("come back tomorrow", retry_after_ms=86_400_000), 60_000),
+        (BotFailed("may be under way", in_doubt_ms=90_000), 90_000),
+    ],
+)
+def test_nobody_waits_longer_for_a_model_than_for_the_longest_pause(failed: BotFailed, pause_ms: int) -> None:
+    """`max_retry_ms` is 60 s. What is in doubt cannot be settled sooner, however long that takes."""
+    world = World()
+    failures, starts = [failed], list[int]()
+
+    def answer(_: object) -> Replied | BotFailed:
+        starts.append(world.clock.ms)
+        return failures.pop() if failures else Replied(Reply((Text("there"),)))
+
+    world.bot.answer = answer
+    world.write("q")
+    world.settle()
+    assert starts[1] - starts[0] == pause_ms
 
 
 def test_a_failure_that_no_attempt_can_mend_is_not_tried_again() -> None:

@@ -54,4 +54,5 @@ def test_without_a_window_it_is_due_at_once_but_never_before_retry_at(retry: int
 def test_pauses_double_and_are_bounded() -> None:
     timing = Timing()
     assert [timing.attempt_pause_ms(n) for n in (1, 2, 3, 50)] == [2_000, 4_000, 8_000, 60_000]
+    assert [timing.attempt_pause_ms(2, asked_ms) for asked_ms in (0, 4_001, 10**9)] == [4_000, 4_001, 60_000]
     assert [timing.round_pause_ms(n) for n in (0, 1, 2, 3, 99)] == [0, 0, 1_000, 2_000, 300_000]

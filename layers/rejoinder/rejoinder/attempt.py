@@ -90,7 +90,7 @@ async def conclude(
         if outbox.ours:
             outside.observer.happened("misconfigured", conversation_id, reason=outbox.reason)
         if row.attempts < outside.timing.max_attempts and not outbox.final:
-            return await give_back_failed(conversation_id, row, lease, outbox.retry_after_ms, outside)
+            return await give_back_failed(conversation_id, row, lease, outbox, outside)
         outside.observer.happened("fallback", conversation_id, attempts=row.attempts)
         outbox = fallback(conversation_id, row, lease, channel, to, outside)
     return await commit(conversation_id, row, lease, outbox, outside)
@@ -197,10 +197,10 @@ async def give_back_superseded(conversation_id: str, row: Row, lease: Lease, out
 
 
 async def give_back_failed(
-    conversation_id: str, row: Row, lease: Lease, retry_after_ms: int | None, outside: Outside
+    conversation_id: str, row: Row, lease: Lease, failed: BotFailed, outside: Outside
 ) -> Released | Lost:
-    """Release after a failed attempt; the pause doubles with each, and is at least what the model asked for."""
-    pause_ms = max(outside.timing.attempt_pause_ms(row.attempts), retry_after_ms or 0)
+    """Release after a failed attempt, until the next has a chance."""
+    pause_ms = max(outside.timing.attempt_pause_ms(row.attempts, failed.retry_after_ms or 0), failed.in_doubt_ms)
     return await outside.store.release_failed(conversation_id, lease, outside.clock.now_ms() + pause_ms)
 
 

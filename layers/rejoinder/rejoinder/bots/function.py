@@ -188,7 +188,7 @@ def ended_by(error: BaseException, reason: str) -> BotFailed | Outdated:
         case Transient():
             return BotFailed(reason, error.retry_after_ms, ours=error.ours)
         case EffectInDoubt():
-            return BotFailed(reason, error.retry_after_ms, final=error.retry_after_ms is None)
+            return BotFailed(reason, in_doubt_ms=error.retry_after_ms or 0, final=error.retry_after_ms is None)
     return BotFailed(reason, final=isinstance(error, Permanent))
 
 

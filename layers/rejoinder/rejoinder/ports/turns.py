@@ -237,7 +237,8 @@ class BotFailed:
 
     Attributes:
         reason: for the log; without message texts.
-        retry_after_ms: not sooner than this, if the model said so.
+        retry_after_ms: not sooner than this, if the model said so; at most the protocol's longest pause.
+        in_doubt_ms: for how long an effect in doubt may still be under way: no sooner attempt could settle it.
         final: no further attempt can do better, so the fallback reply is next.
         ours: the fault is on our side (a key that expired), so the alarm is raised.
         tokens: what it has cost, as far as is known.
@@ -245,6 +246,7 @@ class BotFailed:
 
     reason: str
     retry_after_ms: int | None = None
+    in_doubt_ms: int = 0
     final: bool = False
     ours: bool = False
     tokens: int = 0

@@ -59,7 +59,7 @@ class Timing:
         generate_timeout_ms: time-out of the generator function.
         visibility_ms: visibility time-out of the wake-up queue.
         retry_ms: first pause after a failed attempt; it doubles with each further one.
-        max_retry_ms: the longest such pause.
+        max_retry_ms: the longest such pause, whatever a model asks for: a person waits for the reply.
         outbox_max_age_ms: how long a refused reply is offered again.
         max_sends: how often a committed reply is taken up again before an operator decides.
         max_rounds: how often a wake-up is armed again while nothing moves, before it goes to the dead-letter queue.
@@ -141,9 +141,9 @@ class Timing:
         """The pause before a wake-up's round number `attempt` without progress: none, none, 1 s, 2 s, … 5 min."""
         return 0 if attempt < 2 else min(1_000 << min(attempt - 2, 20), 300_000)
 
-    def attempt_pause_ms(self, attempt: int) -> int:
-        """The pause after failed attempt number `attempt` (from 1): doubling, bounded."""
-        return min(self.retry_ms << min(max(attempt - 1, 0), 20), self.max_retry_ms)
+    def attempt_pause_ms(self, attempt: int, asked_ms: int = 0) -> int:
+        """The pause after failed attempt number `attempt` (from 1): doubling, or what a model asks for, and bounded."""
+        return min(max(self.retry_ms << min(max(attempt - 1, 0), 20), asked_ms), self.max_retry_ms)
 
 
 def out_of_bounds(name: str, value: int, low: int, high: int) -> str:
