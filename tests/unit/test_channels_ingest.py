@@ -58,7 +58,9 @@ NOT_ONE_MESSAGE: dict[str, dict[str, dict[str, int]]] = {
         "status-sent": {"reported": 1},
         "status-failed": {"reported": 1},
     },
-    "messenger": ignored("echo read reaction referral edited standby unknown-event delivery optin feed")
+    "messenger": ignored(
+        "echo echo-of-the-page read reaction referral edited standby unknown-event delivery optin feed"
+    )
     | {
         "echo-of-our-send": {"reported": 1},
         "batch": {"recorded": 3},

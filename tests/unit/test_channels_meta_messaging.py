@@ -39,6 +39,7 @@ NOW_MS = 1_790_000_000_000
 PAGE, ANA = "300000000000001", "400000000000001"
 FIELDS = {"app_secret": "app-secret", "verify_token": "verify", "access_token": "EAAB-token"}
 REPLY_ID = "0123456789abcdef0123456789abcdef"
+OTHER_APP = "700000000000002"
 OK = Say(200, b'{"recipient_id": "400000000000001", "message_id": "m_OUT"}')
 each_channel = pytest.mark.parametrize("name", ["messenger", "instagram"])
 
@@ -68,6 +69,10 @@ def parse(*events: object, name: str = "messenger", **fields: str) -> list[Event
 
 def event(**what: object) -> dict[str, object]:
     return {"sender": {"id": ANA}, "recipient": {"id": PAGE}, "timestamp": NOW_MS, **what}
+
+
+def echo(message: dict[str, object]) -> dict[str, object]:
+    return {"sender": {"id": PAGE}, "recipient": {"id": ANA}, "timestamp": NOW_MS, "message": message}
 
 
 def to(address: str = ANA) -> Message:
@@ -198,6 +203,7 @@ def test_one_that_cannot_be_read_loses_no_other(name: str) -> None:
     ("name", "case", "reason"),
     [
         ("messenger", "echo", "our own side: an echo"),
+        ("instagram", "echo", "our own side: an echo"),
         ("messenger", "read", "an event: read"),
         ("messenger", "delivery", "an event: delivery"),
         ("messenger", "reaction", "an event: reaction"),
@@ -217,19 +223,44 @@ def test_what_is_not_for_the_bot_is_ignored_and_says_why(name: str, case: str, r
 def test_an_echo_of_another_app_is_somebody_of_our_own_side() -> None:
     """Field case FC-082: sender and recipient are swapped, and no conversation with the page itself appears."""
     assert read("messenger", "echo", app_id="700000000000001") == Ignored("our own side: an echo")
-    said = read("messenger", "echo", app_id="700000000000002")
-    assert isinstance(said, ByPerson)
-    assert said.conversation_id == f"messenger:{PAGE}:{ANA}"
+    assert read("messenger", "echo", app_id=OTHER_APP) == ByPerson(f"messenger:{PAGE}:{ANA}", "How can I help?", NOW_MS)
 
 
-def test_an_echo_of_our_own_send_reports_its_part() -> None:
-    """Under the person's conversation, although the page is the sender."""
-    assert read("messenger", "echo-of-our-send") == Reported(f"messenger:{PAGE}:{ANA}", REPLY_ID, 1)
+def test_an_echo_of_no_app_is_nobody_known() -> None:
+    """A page that sends by itself, such as the post that somebody answers to (ker0x/messenger#69)."""
+    assert read("messenger", "echo-of-the-page", app_id="700000000000001") == Ignored("our own side: an echo")
+
+
+@pytest.mark.parametrize("app_id", ["", "700000000000001", OTHER_APP])
+def test_an_echo_of_our_own_send_reports_its_part(app_id: str) -> None:
+    """Under the person's conversation, although the page is the sender; whatever app it is said to be of."""
+    found = read("messenger", "echo-of-our-send", **({"app_id": app_id} if app_id else {}))
+    assert found == Reported(f"messenger:{PAGE}:{ANA}", REPLY_ID, 1)
+
+
+def test_an_echo_that_carries_our_reply_is_ours_without_an_app() -> None:
+    message = {"mid": "m", "text": "hi", "is_echo": True, "metadata": f"{REPLY_ID}-0"}
+    assert parse(echo(message), app_id=OTHER_APP) == [Reported(f"messenger:{PAGE}:{ANA}", REPLY_ID, 0)]
+
+
+@pytest.mark.parametrize("message", [{}, {"app_id": 700000000000001}, {"app_id": 5}])
+def test_on_instagram_no_echo_is_taken_for_a_person(message: dict[str, object]) -> None:
+    """Its webhooks tell no app that can be relied on: the bot's own reply would silence the bot."""
+    written = {"mid": "m", "text": "hi", "is_echo": True, **message}
+    assert parse(echo(written), name="instagram", app_id="700000000000001") == [Ignored("our own side: an echo")]
+    assert "app_id" not in instagram.OPTIONAL_FIELDS
 
 
 def test_an_account_may_answer_one_page_alone() -> None:
     assert isinstance(read("messenger", "text", account_id=PAGE), Inbound)
-    assert read("messenger", "text", account_id="300000000000002") == Ignored("to another account")
+    assert read("messenger", "text", account_id="300000000000002") == Ignored("of another account")
+
+
+@pytest.mark.parametrize("case", ["echo", "echo-of-our-send"])
+def test_an_echo_of_another_page_concerns_nobody_here(case: str) -> None:
+    fields = {"app_id": OTHER_APP, "account_id": "300000000000002"}
+    assert read("messenger", case, **fields) == Ignored("of another account")
+    assert read("messenger", case, app_id=OTHER_APP, account_id=PAGE) != Ignored("of another account")
 
 
 def test_an_edit_is_the_message_as_it_is_now() -> None:
@@ -350,8 +381,7 @@ def test_what_a_send_carries_is_what_its_echo_is_read_as() -> None:
         (part,) = one.render(Reply((Text("hi"),)), to())
         run(one.send(part, REPLY_ID, 3))
     message = json.loads(api.received[0].body)["message"] | {"mid": "e", "is_echo": True}
-    echo = {"sender": {"id": PAGE}, "recipient": {"id": ANA}, "timestamp": NOW_MS, "message": message}
-    assert parse(echo) == [Reported(f"messenger:{PAGE}:{ANA}", REPLY_ID, 3)]
+    assert parse(echo(message)) == [Reported(f"messenger:{PAGE}:{ANA}", REPLY_ID, 3)]
 
 
 def test_a_raw_part_is_sent_as_it_is() -> None:
@@ -384,8 +414,9 @@ def test_a_message_is_marked_as_seen_before_typing_is_shown(name: str) -> None:
     ]
 
 
-@each_channel
-@pytest.mark.parametrize("field", ["account_id", "app_id"])
+@pytest.mark.parametrize(
+    ("name", "field"), [("messenger", "account_id"), ("messenger", "app_id"), ("instagram", "account_id")]
+)
 def test_an_id_that_is_no_number_is_refused_at_once(name: str, field: str) -> None:
     with pytest.raises(Permanent, match=field):
         channel(name, **{field: "my-page"})

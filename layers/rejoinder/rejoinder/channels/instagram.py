@@ -2,6 +2,9 @@
 
 Its account is the Instagram account's id, its chats are Instagram-scoped ids of people. Text of 1,000 bytes, of files
 PDF alone. With Instagram Login `api_url` is https://graph.instagram.com, and the secret is the Instagram app's.
+
+Of an echo its webhooks promise `is_echo` alone (Instagram Messaging, "Webhooks"): no app, and no metadata. So nothing
+tells what a colleague wrote from the bot's own reply, and each echo is ignored.
 """
 
 from collections.abc import Mapping
@@ -18,7 +21,7 @@ FIELDS = meta.FIELDS | {
 
 OPTIONAL_FIELDS = meta_messaging.OPTIONAL_FIELDS
 
-PLATFORM = Platform("instagram", "instagram", Limits(1_000, utf8_bytes, (".pdf",)), echoes_metadata=False)
+PLATFORM = Platform("instagram", "instagram", Limits(1_000, utf8_bytes, (".pdf",)), tells_origin=False)
 
 
 def from_fields(via: str, fields: Mapping[str, str]) -> MessagingChannel:

@@ -13,9 +13,11 @@ from rejoinder.channels.splitting import utf16_units
 
 FIELDS = meta.FIELDS | {"access_token": "the page's access token, made by a system user so that it does not expire"}
 
-OPTIONAL_FIELDS = meta_messaging.OPTIONAL_FIELDS
+OPTIONAL_FIELDS = meta_messaging.OPTIONAL_FIELDS | {
+    "app_id": "the app's id: by it an echo of our own reply is told from what a colleague wrote",
+}
 
-PLATFORM = Platform("messenger", "page", Limits(2_000, utf16_units), echoes_metadata=True)
+PLATFORM = Platform("messenger", "page", Limits(2_000, utf16_units), tells_origin=True)
 
 
 def from_fields(via: str, fields: Mapping[str, str]) -> MessagingChannel:

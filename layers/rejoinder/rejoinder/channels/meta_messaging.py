@@ -22,7 +22,6 @@ from rejoinder.protocol.conversation import Attachment, Message
 
 OPTIONAL_FIELDS = meta.OPTIONAL_FIELDS | {
     "account_id": "answer this page or Instagram account alone; without it, each that the app is subscribed to",
-    "app_id": "the app's id: by it an echo of our own reply is told from what a colleague wrote",
 }
 
 
@@ -34,13 +33,13 @@ class Platform:
         name: the channel's.
         kind: the webhooks' `object`.
         limits: of what is sent.
-        echoes_metadata: an echo brings back the `metadata` of its send.
+        tells_origin: an echo says whose send it is: the app's, with the `metadata` that it carried.
     """
 
     name: str
     kind: str
     limits: Limits
-    echoes_metadata: bool
+    tells_origin: bool
 
 
 def opened(platform: Platform, via: str, fields: Mapping[str, str], needed: Mapping[str, str]) -> "MessagingChannel":
@@ -51,7 +50,7 @@ def opened(platform: Platform, via: str, fields: Mapping[str, str], needed: Mapp
     """
     reading.require_fields(platform.name, via, fields, needed)
     graph_url = meta.graph_url(platform.name, via, fields)
-    for name in ("account_id", "app_id"):
+    for name in ("account_id", "app_id") if platform.tells_origin else ("account_id",):
         if not fields.get(name, "0").strip().isdecimal():
             raise Permanent(f"channel {platform.name}, account {via}: {name} must be a number of digits")
     return MessagingChannel(platform, fields, graph_url)
@@ -70,9 +69,8 @@ class MessagingChannel:
         self._access_token = fields["access_token"]
         self._graph_url = graph_url
         self._url = f"{graph_url}/me/messages"
-        self._reader = MessagingReader(
-            platform.name, fields.get("account_id", "").strip(), fields.get("app_id", "").strip()
-        )
+        app_id = fields.get("app_id", "").strip() if platform.tells_origin else ""
+        self._reader = MessagingReader(platform.name, fields.get("account_id", "").strip(), app_id)
 
     def verify(self, request: Request, now_ms: int) -> None:  # noqa: ARG002  # Meta signs no time
         """Check the signature over the raw body.
@@ -114,7 +112,7 @@ class MessagingChannel:
             Permanent: refused for good, such as after the 24-hour window.
             UnknownOutcome: perhaps sent; `told_later` by the echo, where the platform brings the metadata back.
         """
-        told_later = self._platform.echoes_metadata
+        told_later = self._platform.tells_origin
         payload = json.loads(part)
         message = payload.get("message")
         if told_later and isinstance(message, dict):

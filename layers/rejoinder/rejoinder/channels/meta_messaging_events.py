@@ -29,7 +29,7 @@ class MessagingReader:
     Attributes:
         channel: the channel's name, for conversation ids.
         account_id: the only account to answer; empty: each.
-        app_id: ours; empty where it is not known.
+        app_id: ours; empty where it is not known, or where an echo does not tell whose send it is.
     """
 
     channel: str
@@ -67,21 +67,23 @@ class MessagingReader:
             others = sorted(str(field)[:40] for field in event.keys() - ENVELOPE)
             return Ignored(f"an event: {others[0] if others else 'of no kind'}")
         content = reading.object_field(event, what)
-        if what == "message" and is_true(content, "is_echo"):
-            return self._echo(event, content)
         sender = reading.id_field(reading.object_field(event, "sender"), "id")
-        account = reading.id_field(reading.object_field(event, "recipient"), "id")
+        recipient = reading.id_field(reading.object_field(event, "recipient"), "id")
+        echo = what == "message" and is_true(content, "is_echo")
+        account, person = (sender, recipient) if echo else (recipient, sender)
         if self.account_id not in {"", account}:
-            return Ignored("to another account")
-        if sender == account:
+            return Ignored("of another account")
+        if person == account:
             return Ignored("our own side: the account wrote to itself")
         match what:
+            case "message" if echo:
+                return self._echo(event, content, person, account)
             case "message":
-                return self._message(event, content, sender, account)
+                return self._message(event, content, person, account)
             case "postback":
-                return self._postback(event, content, sender, account)
+                return self._postback(event, content, person, account)
             case _:
-                return self._edit(event, content, sender, account)
+                return self._edit(event, content, person, account)
 
     def _message(self, event: Mapping[str, Any], message: Mapping[str, Any], sender: str, account: str) -> Event:
         if is_true(message, "is_deleted"):
@@ -123,26 +125,22 @@ class MessagingReader:
             address=sender,
         )
 
-    def _echo(self, event: Mapping[str, Any], message: Mapping[str, Any]) -> Event:
-        """What our own side wrote: sender and recipient change places in it."""
-        app_id = message.get("app_id")
-        if self.app_id and str(app_id) != self.app_id:
-            return self._by_person(event, message)
+    def _echo(self, event: Mapping[str, Any], message: Mapping[str, Any], person: str, account: str) -> Event:
+        """What our own side wrote: sender and recipient change places in it.
+
+        What it carries of ours is looked at first, and which app it is of only then. One of no app is what a page sends
+        by itself (ker0x/messenger#69), and nobody has taken the conversation.
+        """
+        conversation_id = str(ConversationId(self.channel, account, person))
         metadata = message.get("metadata")
         found = _METADATA.fullmatch(metadata) if isinstance(metadata, str) else None
-        if found is None:
+        if found is not None:
+            return Reported(conversation_id, found[1], int(found[2]))
+        app_id = message.get("app_id")
+        if not self.app_id or app_id is None or str(app_id) == self.app_id:
             return Ignored("our own side: an echo")
-        account = reading.id_field(reading.object_field(event, "sender"), "id")
-        person = reading.id_field(reading.object_field(event, "recipient"), "id")
-        return Reported(str(ConversationId(self.channel, account, person)), found[1], int(found[2]))
-
-    def _by_person(self, event: Mapping[str, Any], message: Mapping[str, Any]) -> Event:
-        """What a colleague, or another app of ours, wrote past the bot."""
-        account = reading.id_field(reading.object_field(event, "sender"), "id")
-        customer = reading.id_field(reading.object_field(event, "recipient"), "id")
         text, attachments = content_of(message)
         said = text or ", ".join(f"[{attachment.kind}]" for attachment in attachments)
-        conversation_id = str(ConversationId(self.channel, account, customer))
         return ByPerson(conversation_id, said, reading.integer_field(event, "timestamp"))
 
 
