@@ -39,15 +39,16 @@ NOT_ONE_MESSAGE: dict[str, dict[str, dict[str, int]]] = {
         " reaction blocked unknown-update unknown-content"
     ),
     "whatsapp": ignored(
-        "reaction reaction-removed system unknown-type request-welcome errors template-status status-delivered "
-        "status-read status-of-another-sender"
+        "reaction reaction-removed system unknown-type request-welcome errors template-status edit edit-of-a-caption "
+        "revoke echo-of-an-edit echo-of-a-revoke status-of-another-sender"
     )
+    | {case: {"reported": 1} for case in ("status-delivered", "status-read", "status-played")}
     | {
         "batch": {"recorded": 5},
         "batch-with-a-bad-one": {"recorded": 2, "rejected": 1},
         "group": {"recorded": 2},
         "echo": {"handled": 1},
-        "message-with-statuses": {"ignored": 2, "recorded": 1, "reported": 1},
+        "message-with-statuses": {"ignored": 1, "recorded": 1, "reported": 2},
         "status-sent": {"reported": 1},
         "status-failed": {"reported": 1},
         "status-username": {"reported": 1},
@@ -78,8 +79,8 @@ NOT_ONE_MESSAGE: dict[str, dict[str, dict[str, int]]] = {
         "batch": {"recorded": 3},
         "batch-with-a-bad-one": {"recorded": 2, "rejected": 1},
     },
-    "twilio": ignored("empty help marked-help status-sent status-delivered report-queued other-product json")
-    | {case: {"reported": 1} for case in ("report-sent", "report-delivered", "report-undelivered")},
+    "twilio": ignored("empty help marked-help status-sent status-delivered other-product json")
+    | {case: {"reported": 1} for case in ("report-queued", "report-sent", "report-delivered", "report-undelivered")},
     "sms_aws": ignored("empty help another-number"),
 }
 """The stored events that are not read as one message, and what they come to."""

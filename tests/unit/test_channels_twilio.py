@@ -261,7 +261,14 @@ def test_the_status_of_our_own_send_is_a_report_of_its_part() -> None:
     assert read("report-sent") == Reported(conversation, reply, 0)
     assert read("report-delivered") == Reported(conversation, reply, 0)
     assert read("report-undelivered") == Reported(conversation, reply, 0, "undelivered, error 30005")
-    assert isinstance(read("report-queued"), Ignored)
+
+
+@pytest.mark.parametrize("status", ["accepted", "scheduled", "queued", "sending", "sent", "delivered", "read"])
+def test_whatever_twilio_does_with_a_message_it_has_taken_it(status: str) -> None:
+    """Outbound Message Status in Status Callbacks: a message has one of these from the moment that it is made."""
+    _, stored = gateway.read(json.loads((EVENTS / "twilio" / "report-queued.json").read_text()))
+    (event,) = channel().parse(replace(stored, body=stored.body.replace(b"=queued", f"={status}".encode())), NOW_MS)
+    assert event == Reported("twilio:%2B12025550100:%2B12025550111", "0123456789abcdef0123456789abcdef", 0)
 
 
 @pytest.mark.parametrize("query", ["", "reply=", "reply=x", "reply=-1", "reply=a-b", "reply=a-99999", "reply=a-²"])

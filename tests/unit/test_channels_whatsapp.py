@@ -1,6 +1,7 @@
 """WhatsApp: what each stored webhook is read as, which sends a reply becomes, and what a lost answer leaves behind."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from rejoinder.channels.whatsapp_parts import LIST_BUTTON
 from rejoinder.ports import (
     Buttons,
     ByPerson,
+    Edited,
     Event,
     File,
     Ignored,
@@ -34,6 +36,7 @@ from rejoinder.run import run
 
 EVENTS = Path(__file__).parents[2] / "events" / "whatsapp"
 NOW_MS = 1_790_000_000_000
+EDITED_MS = NOW_MS + 4_000
 NUMBER = "200000000000001"
 ANA = "12025550111"
 CLEO = "US.13491208655302741918"
@@ -137,7 +140,7 @@ def test_each_type_of_message_says_what_it_says(case: str, said: str, attachment
     "case",
     [
         "reaction", "reaction-removed", "system", "unknown-type", "request-welcome", "errors",
-        "template-status", "status-delivered", "status-read", "status-of-another-sender",
+        "template-status", "status-of-another-sender",
     ],
 )  # fmt: skip
 def test_what_nobody_wrote_to_be_answered_is_ignored(case: str) -> None:
@@ -147,6 +150,56 @@ def test_what_nobody_wrote_to_be_answered_is_ignored(case: str) -> None:
 def test_what_a_colleague_writes_in_the_app_is_our_own_side_past_the_bot() -> None:
     """Field case FC-083: from the business's number to the customer, whose conversation it is."""
     assert read("echo") == ByPerson(f"whatsapp:{NUMBER}:12025550111", "Card or cash is fine", 1_790_000_002_000)
+
+
+def test_an_edit_is_the_message_as_it_is_now_under_the_id_that_it_had() -> None:
+    """The event has an id of its own, and the new words stand one deeper; the time is the edit's."""
+    assert read("edit") == Edited(
+        replace(read("text"), text="my phone is 202-555-0122", sent_at_ms=EDITED_MS), EDITED_MS
+    )
+
+
+def test_an_edited_caption_keeps_its_medium() -> None:
+    found = read("edit-of-a-caption")
+    assert (found.now.provider_id, found.now.text) == ("wamid.SYN006", "the kitchen, and not the bath")
+    assert [(one.kind, one.ref) for one in found.now.attachments] == [("image", "300000000000001")]
+
+
+def test_an_edit_of_who_hides_the_number_and_in_a_group_stays_in_its_conversation() -> None:
+    """What surrounds the new words says whose they are, and never they themselves."""
+    elsewhere = {"from": "12025550199", "id": "wamid.X", "timestamp": "1", "type": "text", "text": {"body": "hi"}}
+    edit = {"type": "edit", "edit": {"original_message_id": "wamid.1", "message": elsewhere}}
+    hidden = text("wamid.E", **{"from": "", "from_user_id": CLEO, "group_id": "g-1"}, **edit)
+    (found,) = parse({"changes": [change(messages=[hidden])]})
+    assert isinstance(found, Edited)
+    assert (found.now.conversation_id, found.now.author) == (f"whatsapp:{NUMBER}:g-1", CLEO)
+    assert (found.now.provider_id, found.edited_at_ms) == ("wamid.1", NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("edit", "kind"),
+    [
+        (None, Rejected),
+        ({"message": {"type": "text", "text": {"body": "x"}}}, Rejected),
+        ({"original_message_id": "wamid.1"}, Rejected),
+        ({"original_message_id": "wamid.1", "message": {"type": "text"}}, Rejected),
+        ({"original_message_id": "wamid.1", "message": {"type": "hologram"}}, Ignored),
+        ({"original_message_id": "wamid.1", "message": {"type": "edit", "edit": {}}}, Ignored),
+        ({"original_message_id": "wamid.1", "message": {}}, Ignored),
+    ],
+)
+def test_an_edit_that_cannot_be_read_loses_no_message(edit: object, kind: type[Event]) -> None:
+    odd = text("wamid.E", type="edit", edit=edit)
+    assert [type(event) for event in parse({"changes": [change(messages=[odd, text("2")])]})] == [kind, Inbound]
+
+
+def test_what_was_taken_back_is_ignored_and_says_so() -> None:
+    assert read("revoke") == Ignored("a message was taken back")
+
+
+@pytest.mark.parametrize("case", ["echo-of-an-edit", "echo-of-a-revoke"])
+def test_a_colleague_who_changes_a_message_says_nothing_new(case: str) -> None:
+    assert isinstance(read(case), Ignored)
 
 
 @pytest.mark.parametrize("case", ["username", "username-empty"])
@@ -262,6 +315,12 @@ def test_the_status_of_a_send_says_that_it_was_sent() -> None:
     assert read("status-username") == Reported(f"whatsapp:{NUMBER}:{CLEO}", REPLY_ID, 0)
 
 
+@pytest.mark.parametrize("case", ["status-delivered", "status-read", "status-played"])
+def test_what_was_delivered_or_read_was_sent(case: str) -> None:
+    """The one that says "sent" may be lost; and what is read at once is never said to be delivered."""
+    assert read(case) == read("status-sent")
+
+
 def test_the_status_of_a_send_that_failed_says_with_what() -> None:
     assert read("status-failed") == Reported(f"whatsapp:{NUMBER}:{ANA}", REPLY_ID, 0, "WhatsApp error 131026")
 
@@ -269,7 +328,19 @@ def test_the_status_of_a_send_that_failed_says_with_what() -> None:
 def test_messages_come_before_reports_and_odd_statuses_stop_neither() -> None:
     """Field case FC-067: a report that cannot be kept must not keep a message from being recorded."""
     kinds = [type(event) for event in read_all("message-with-statuses")]
-    assert kinds == [Inbound, Ignored, Ignored, Reported]
+    assert kinds == [Inbound, Ignored, Reported, Reported]
+
+
+def test_messages_come_before_reports_of_changes_and_entries_before_them() -> None:
+    """Field case FC-067, once more: by what they are, and not by where they stand."""
+    status = {"status": "sent", "biz_opaque_callback_data": f"{REPLY_ID}-0", "recipient_id": ANA}
+    changes = [change(statuses=[status]), change(messages=[text("1")])]
+    found = parse({"changes": changes}, {"changes": [change(messages=[text("2")])]})
+    assert [event.provider_id if isinstance(event, Inbound) else type(event) for event in found] == [
+        "1",
+        "2",
+        Reported,
+    ]
 
 
 @pytest.mark.parametrize(

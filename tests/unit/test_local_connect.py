@@ -2,7 +2,9 @@
 
 import io
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +21,8 @@ from rejoinder.system import SystemClock
 from rejoinder.wiring import Clients
 from running_dev import Running, running
 from serialised_moto import REGION, serialised_moto
+
+PAGES = Path(__file__).parents[2] / "docs" / "channels"
 
 GIVEN = {
     "webhook": {"secret": "s3cret", "reply_url": "https://example.org/replies"},
@@ -85,6 +89,28 @@ def test_every_channel_can_be_connected() -> None:
         assert set(how.makes_up) <= set(module.FIELDS)
         for step in how.paste:
             step.format(url="https://x", **dict.fromkeys(known, "x"))
+
+
+@pytest.mark.parametrize(
+    ("channel", "fields"),
+    [
+        ("whatsapp", ["messages", "smb_message_echoes"]),
+        ("messenger", ["messages", "messaging_postbacks", "message_edits", "message_echoes"]),
+        ("instagram", ["messages", "messaging_postbacks", "message_edit"]),
+    ],
+)
+def test_whoever_connects_is_told_of_each_webhook_field_that_is_read(channel: str, fields: list[str]) -> None:
+    """Meta sends what is subscribed to, and nothing else: a field that nobody names is a feature that never works."""
+    asked = " ".join(CONNECTIONS[channel].paste)
+    page = (PAGES / f"{channel}.md").read_text()
+    for field in fields:
+        assert re.search(rf"\b{field}\b", asked), field
+        assert f"`{field}`" in page, field
+
+
+@pytest.mark.parametrize("channel", sorted(set(NAMES) - {"webhook"}))
+def test_the_page_of_each_channel_connects_it(channel: str) -> None:
+    assert f"rejoinder connect {channel}/" in (PAGES / f"{channel.replace('_', '-')}.md").read_text()
 
 
 @pytest.mark.parametrize("channel", GIVEN)

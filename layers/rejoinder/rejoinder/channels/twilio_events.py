@@ -1,6 +1,7 @@
 """Twilio's forms as events.
 
-Source: Twilio Docs, "Messaging webhooks" (Incoming message webhook, Status callback); "Advanced Opt-Out".
+Sources: Twilio Docs, "Messaging webhooks" (Incoming message webhook, Status callback), "Outbound Message Status in
+Status Callbacks", "Advanced Opt-Out".
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,9 @@ MAX_MEDIA = 20
 """Twilio sends at most ten."""
 
 RECEIVED = frozenset({"", "received", "receiving"})
-SENT = frozenset({"sent", "delivered", "read"})
+TAKEN = frozenset({"accepted", "scheduled", "queued", "sending", "sent", "delivered", "read"})
+"""Of a message that Twilio has: whichever of them comes proves that the send arrived there."""
+
 NOT_DELIVERED = frozenset({"failed", "undelivered", "canceled"})
 
 MARKED: dict[str, Meaning] = {"STOP": "withdrawn", "START": "given", "HELP": "help"}
@@ -73,7 +76,7 @@ def _status(form: Mapping[str, str], query: str, conversation_id: str, status: s
     reply_id, _, index = parse_qs(query).get("reply", [""])[0].rpartition("-")
     if not (reply_id and index.isascii() and index.isdigit() and len(index) <= 4):
         return Ignored("a status callback")
-    if status in SENT:
+    if status in TAKEN:
         return Reported(conversation_id, reply_id, int(index))
     if status in NOT_DELIVERED:
         return Reported(conversation_id, reply_id, int(index), f"{status}, error {form.get('ErrorCode', '')[:10]}")

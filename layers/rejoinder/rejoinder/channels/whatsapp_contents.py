@@ -19,8 +19,10 @@ NO_MESSAGES = {
     "system": "a system message",
     "request_welcome": "a chat was opened and nothing written",
     "ephemeral": "a notice of vanishing messages",
+    "edit": "a message of our own side was changed",
+    "revoke": "a message was taken back",
 }
-"""Types that nobody wrote to be answered."""
+"""Types that nobody wrote to be answered. A customer's own edit is read before its type is asked for here."""
 
 
 @dataclass(frozen=True, slots=True)

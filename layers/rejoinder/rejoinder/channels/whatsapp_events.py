@@ -3,8 +3,8 @@
 One reader for both ways in: the Cloud API's webhook, and an SNS notification of AWS End User Messaging. Nothing in one
 message can lose another, and nothing in a status a message.
 
-Sources: WhatsApp Business Platform, "messages webhook reference", "Status messages webhook reference",
-"smb_message_echoes webhook reference" and "Business-scoped user IDs".
+Sources: WhatsApp Business Platform, "messages webhook reference", "Edit messages webhook reference", "Status messages
+webhook reference", "smb_message_echoes webhook reference" and "Business-scoped user IDs".
 """
 
 import re
@@ -14,11 +14,18 @@ from typing import Any
 
 from rejoinder.channels import reading
 from rejoinder.channels.whatsapp_contents import content_of
-from rejoinder.ports import ByPerson, Event, Ignored, Inbound, Malformed, Rejected, Reported
+from rejoinder.ports import ByPerson, Edited, Event, Ignored, Inbound, Malformed, Rejected, Reported
 from rejoinder.protocol.identity import ConversationId
 
 _PHONE_NUMBER_ID = re.compile(r"[0-9A-Za-z]{1,64}")
 """It becomes part of a URL."""
+
+_TAKEN = frozenset({"sent", "delivered", "read", "played"})
+"""What is said of a message that WhatsApp took. Each proves it by itself: one may be lost, or, as "delivered" of what
+is read at once, never be sent ("Status messages webhook reference")."""
+
+_AROUND = ("from", "from_user_id", "group_id", "timestamp")
+"""What a message has beside its id, its type and what it says."""
 
 _CALLBACK = re.compile(r"([0-9a-z]{32})-([0-9]{1,4})")
 
@@ -136,11 +143,24 @@ class EntryReader:
         if sender is None:
             return Ignored("to a number that is not this account's")
         try:
-            return self._inbound(message if isinstance(message, dict) else {}, number, sender, names)
+            fields = message if isinstance(message, dict) else {}
+            if fields.get("type") == "edit":
+                return self._edit(fields, number, sender, names)
+            return self._inbound(fields, number, sender, names)
         except (Malformed, ValueError) as fault:
             return Rejected(str(fault))
 
-    def _inbound(self, message: Mapping[str, Any], number: str, sender: str, names: Mapping[str, str]) -> Event:
+    def _edit(self, message: Mapping[str, Any], number: str, sender: str, names: Mapping[str, str]) -> Event:
+        """Read an edit: what the message says now stands one deeper; who wrote it, and when, around it."""
+        edit = reading.object_field(message, "edit")
+        around = {name: message.get(name) for name in _AROUND}
+        now = {**reading.object_field(edit, "message"), **around, "id": reading.id_field(edit, "original_message_id")}
+        inbound = self._inbound(now, number, sender, names)
+        return Edited(inbound, _sent_at_ms(message)) if isinstance(inbound, Inbound) else inbound
+
+    def _inbound(
+        self, message: Mapping[str, Any], number: str, sender: str, names: Mapping[str, str]
+    ) -> Inbound | Ignored:
         provider_id = reading.id_field(message, "id")
         # who hides the number behind a username has an empty one, or none (vercel/chat#925)
         has_number = bool(message.get("from"))
@@ -162,13 +182,13 @@ class EntryReader:
         )
 
     def _status(self, status: object, number: str) -> Event:
-        """Read what became of a message of ours. `sent` comes once for each that WhatsApp took."""
+        """Read what became of a message of ours."""
         if not isinstance(status, dict):
             return Ignored("a status that cannot be read")
         what, data = status.get("status"), status.get("biz_opaque_callback_data")
         callback = _CALLBACK.fullmatch(data) if isinstance(data, str) else None
         chat = status.get("recipient_id") or status.get("recipient_user_id")
-        if what not in ("sent", "failed") or callback is None or not isinstance(chat, str):
+        if what not in (*_TAKEN, "failed") or callback is None or not isinstance(chat, str):
             return Ignored("a status")
         try:
             conversation_id = str(ConversationId(self.channel, number, chat))

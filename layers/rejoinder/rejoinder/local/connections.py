@@ -132,7 +132,12 @@ CONNECTIONS: dict[str, Connection] = {
         {"secret": lambda: secrets.token_urlsafe(32)},
     ),
     "whatsapp": Connection(
-        _meta_steps("WhatsApp, Configuration", "messages"), _try_meta("whatsapp_business_account"), makes_up=META_WORDS
+        _meta_steps(
+            "WhatsApp, Configuration",
+            "messages; and to smb_message_echoes, if a number is also used in the WhatsApp Business app",
+        ),
+        _try_meta("whatsapp_business_account"),
+        makes_up=META_WORDS,
     ),
     "messenger": Connection(
         _meta_steps("Messenger", "messages, messaging_postbacks, message_edits and message_echoes; then add the page"),
@@ -140,7 +145,9 @@ CONNECTIONS: dict[str, Connection] = {
         makes_up=META_WORDS,
     ),
     "instagram": Connection(
-        _meta_steps("Instagram", "messages and messaging_postbacks; then switch the account's webhook on"),
+        _meta_steps(
+            "Instagram", "messages, messaging_postbacks and message_edit; then switch the account's webhook on"
+        ),
         _try_meta("instagram"),
         makes_up=META_WORDS,
     ),
