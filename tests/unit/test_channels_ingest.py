@@ -136,6 +136,28 @@ class Endpoint:
 
 
 @pytest.mark.parametrize(
+    ("subject", "edit"),
+    [
+        pytest.param(subject, edit, id=subject.name)
+        for subject, edit in (
+            (whatsapp(), "edit"),
+            (messenger(), "edited"),
+            (instagram(), "edited"),
+            (slack(), "edited"),
+        )
+    ],
+)
+def test_an_edit_replaces_the_message_that_it_is_of(subject: Subject, edit: str) -> None:
+    endpoint = Endpoint(subject)
+    assert endpoint.receive(subject.event_request("text")) == {"recorded": 1}
+    (before,) = endpoint.messages
+    assert endpoint.receive(subject.event_request(edit)) == {"amended": 1}
+    (after,) = endpoint.messages
+    assert (after.id, after.author) == (before.id, before.author)
+    assert after.text != before.text
+
+
+@pytest.mark.parametrize(
     ("subject", "case"),
     [
         pytest.param(subject, case, id=f"{subject.name}-{case}")

@@ -250,6 +250,38 @@ def test_what_a_message_says_of_being_written_to(case: str, consent: str, advanc
     assert marked.consent == ("" if case in {"stop", "start", "yes"} else advanced)
 
 
+@pytest.mark.parametrize(
+    ("word", "by_sms", "by_whatsapp"),
+    [
+        ("help", None, ""),
+        ("INFO", None, ""),
+        ("cancel", "withdrawn", ""),
+        ("End", "withdrawn", ""),
+        ("quit", "withdrawn", ""),
+        ("unsubscribe", "withdrawn", ""),
+        ("YES", "implied", ""),
+        ("stop", "withdrawn", "withdrawn"),
+        ("START", "given", "given"),
+        ("unstop", "given", "given"),
+    ],
+)
+def test_the_words_of_sms_are_words_like_any_other_on_whatsapp(word: str, by_sms: str | None, by_whatsapp: str) -> None:
+    """Twilio answers them on long codes alone; on WhatsApp only STOP itself is one, and what takes it back."""
+    for prefix, expected in (("", by_sms), ("whatsapp:", by_whatsapp)):
+        form = {"MessageSid": "SM1", "From": f"{prefix}+12025550111", "To": f"{prefix}+12025550100", "Body": word}
+        (event,) = channel().parse(request(f"https://{HOST}{PATH}", form), NOW_MS)
+        assert (event.consent if isinstance(event, Inbound) else None) == expected, prefix
+
+
+def test_what_twilio_marks_on_whatsapp_counts_there_too() -> None:
+    """Advanced Opt-Out covers the WhatsApp senders of a Messaging Service."""
+    ours, theirs = "whatsapp:+12025550100", "whatsapp:+12025550111"
+    for mark, expected in (("STOP", "withdrawn"), ("START", "given"), ("HELP", None)):
+        form = {"MessageSid": "SM1", "From": theirs, "To": ours, "Body": "palabra", "OptOutType": mark}
+        (event,) = channel().parse(request(f"https://{HOST}{PATH}", form), NOW_MS)
+        assert (event.consent if isinstance(event, Inbound) else None) == expected, mark
+
+
 def test_help_is_answered_by_twilio_alone() -> None:
     assert isinstance(read("help"), Ignored)
     assert isinstance(read("marked-help", opt_out="advanced"), Ignored)

@@ -47,6 +47,11 @@ TWILIO = Words(
 )
 """Twilio Help Center, "Twilio support for opt-out keywords (SMS STOP filtering)"; Twilio Docs, "Advanced Opt-Out"."""
 
+WHATSAPP = Words(stop=frozenset({"STOP"}), help=frozenset())
+"""Of WhatsApp through Twilio, which acts upon words by itself only on SMS's long codes ("Advanced Opt-Out"), and on a
+WhatsApp sender only where Advanced Opt-Out is on, and says so ("Getting Started with Advanced Opt-Out for Messaging
+Services"). So "cancel" is an answer like any other, and HELP is for the bot. Who writes STOP all the same is heeded."""
+
 AWS = Words(
     stop=frozenset({"ARRET", "CANCEL", "END", "OPT-OUT", "OPTOUT", "QUIT", "REMOVE", "STOP", "TD", "UNSUBSCRIBE"}),
 )

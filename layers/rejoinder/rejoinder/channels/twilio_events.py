@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qs
 
 from rejoinder.channels import reading
-from rejoinder.channels.opting import TWILIO, Meaning
+from rejoinder.channels.opting import TWILIO, WHATSAPP, Meaning
 from rejoinder.ports import Event, Ignored, Inbound, Malformed, Reported
 from rejoinder.protocol.conversation import Attachment
 from rejoinder.protocol.identity import ConversationId
@@ -47,7 +47,8 @@ def read(form: Mapping[str, str], query: str, *, advanced: bool) -> Event:
         return _status(form, query, _conversation(sender, recipient), status)
     text = form.get("Body", "")
     marked = form.get("OptOutType", "").upper()
-    meaning = MARKED.get(marked, "") if marked or advanced else TWILIO.meaning(text)
+    words = WHATSAPP if sender.startswith("whatsapp:") else TWILIO
+    meaning = MARKED.get(marked, "") if marked or advanced else words.meaning(text)
     if meaning == "help":
         return Ignored("HELP, which Twilio answers")
     return Inbound(
