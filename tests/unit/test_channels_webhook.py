@@ -286,9 +286,47 @@ def test_a_pause_has_an_end_and_an_answer_a_time(body: dict[str, str], missing: 
         read_of_people(opened_of_people(), **body)
 
 
-def test_only_an_account_that_controls_all_names_other_channels_conversations() -> None:
-    body = {"type": "resume", "conversation_id": "telegram:7:42"}
-    assert read_of_people(opened_of_people(), **body) == ResumeAsked("webhook:default:telegram%3A7%3A42")
-    assert read_of_people(opened_of_people(controls="all"), **body) == ResumeAsked("telegram:7:42")
+OF_PEOPLE: list[dict[str, object]] = [
+    {"type": "pause", "until": 1_790_000_600},
+    {"type": "resume"},
+    {"type": "operator", "text": "Hello", "sent_at": 1_790_000_000},
+]
+
+
+@pytest.mark.parametrize("body", OF_PEOPLE, ids=lambda body: body["type"])
+@pytest.mark.parametrize("name", ["telegram:7:42", "slack:T1:C1:1790000000.000100", "webhook:other:c-1"])
+def test_an_account_that_does_not_control_all_is_told_so(body: dict[str, object], name: str) -> None:
+    """It would be answered with "paused" for a chat of its own that nobody is in, and the bot would go on."""
+    with pytest.raises(Malformed, match=f"{name}.*controls=all"):
+        read_of_people(opened_of_people(), conversation_id=name, **body)
+    found = read_of_people(opened_of_people(controls="all"), conversation_id=name, **body)
+    assert isinstance(found, PauseAsked | ResumeAsked | ByPerson)
+    assert found.conversation_id == name
+
+
+@pytest.mark.parametrize("controls", ["", "all"])
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("c-1", "webhook:default:c-1"),
+        ("webhook:default:c-1", "webhook:default:c-1"),
+        ("webhook:default:shop%3A42", "webhook:default:shop%3A42"),
+        ("shop:42:7", "webhook:default:shop%3A42%3A7"),
+        ("telegram:42", "webhook:default:telegram%3A42"),
+        ("telegram:1:2:3:4", "webhook:default:telegram%3A1%3A2%3A3%3A4"),
+    ],
+)
+def test_a_chat_of_its_own_may_have_any_name_and_may_be_named_whole(name: str, meant: str, controls: str) -> None:
+    opened = opened_of_people(controls=controls)
+    assert read_of_people(opened, type="resume", conversation_id=name) == ResumeAsked(meant)
+
+
+@pytest.mark.parametrize("name", ["telegram::42", "telegram:7:%ED%A0%80"])
+def test_a_whole_id_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(Malformed):
+        read_of_people(opened_of_people(controls="all"), type="resume", conversation_id=name)
+
+
+def test_a_field_that_cannot_be_right_is_named() -> None:
     with pytest.raises(Permanent, match="controls is 'some'"):
         opened_of_people(controls="some")

@@ -3,18 +3,21 @@
 import json
 from argparse import Namespace
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from fakes import START_MS
+from rejoinder.channels import open_channel
 from rejoinder.local.cli import main
 from rejoinder.local.pause import until_of
-from rejoinder.local.terminal import FAILED, OK, USAGE, CommandFailed
+from rejoinder.local.terminal import FAILED, NOT_FOUND, OK, USAGE, CommandFailed
 from rejoinder.settings import Settings
 from rejoinder.system import SystemClock
 from running_dev import SECRET, Running, running
 
 CONVERSATION = "webhook:default:c-1"
+EVENTS = Path(__file__).parents[2] / "events"
 
 
 @pytest.fixture
@@ -45,9 +48,33 @@ def test_a_conversation_is_taken_and_given_back(desk: Running, capsys: pytest.Ca
     assert paused_until(desk) is None
 
 
+def test_a_telegram_chat_of_the_desk_is_taken_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`rejoinder dev --telegram` has conversations that no account of the desk's own could name."""
+    monkeypatch.setenv("BETWEEN_US", SECRET)
+    fields = {"token": "7000000001:SYN", "secret": "s", "api_url": "http://127.0.0.1:9"}
+    telegram = open_channel("telegram", "default", fields)
+    message = json.loads((EVENTS / "telegram" / "text.json").read_text())["body"].encode()
+    headers = {"content-type": "application/json", "x-telegram-bot-api-secret-token": "s"}
+    with running(Settings(), SystemClock(), more={"telegram/default": telegram}) as desk:
+        assert desk.ask("POST", "/webhooks/telegram/default", message, headers)[0] == 200
+        (chat,) = json.loads(desk.ask("GET", "/conversations")[2])["conversations"]
+        assert chat.startswith("telegram:7000000001:")
+        assert main(["pause", chat, *there(desk)]) == OK
+        assert desk.view(chat)["row"]["paused_until_ms"] is not None
+        assert main(["resume", chat, *there(desk)]) == OK
+        assert desk.view(chat)["row"]["paused_until_ms"] is None
+
+
+def test_an_account_that_the_desk_does_not_serve_is_named(desk: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pause", "webhook:nobody:c-1", *there(desk)]) == FAILED
+    assert "answers 404" in capsys.readouterr().err
+    assert json.loads(desk.ask("GET", "/conversations")[2]) == {"conversations": []}
+
+
 def test_what_cannot_be_paused_is_named(desk: Running, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["pause", "telegram:1:2", "--url", desk.server.url]) == USAGE
-    assert "--stack" in capsys.readouterr().err
+    assert main(["pause", "telegram:1:2", *there(desk)]) == NOT_FOUND
+    assert "no conversation telegram:1:2; one of a deployment needs --stack" in capsys.readouterr().err
+    assert json.loads(desk.ask("GET", "/conversations")[2]) == {"conversations": []}
     assert main(["pause", "nonsense", "--url", desk.server.url]) == USAGE
     desk.server.server_close()
     assert main(["pause", CONVERSATION, *there(desk)]) == FAILED

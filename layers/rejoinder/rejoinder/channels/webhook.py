@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rejoinder import http
-from rejoinder.channels import reading
+from rejoinder.channels import NAMES, reading
 from rejoinder.channels.degrading import degraded
 from rejoinder.channels.splitting import split
 from rejoinder.ports import (
@@ -239,13 +239,23 @@ class WebhookChannel:
             raise Malformed(str(error)) from None
 
     def _conversation(self, name: str) -> str:
-        """The conversation that is meant: a chat of this account, or any, named whole, where it `controls` all."""
-        if not self._controls or name.count(":") not in (2, 3):
+        """The conversation that people mean: a chat of this account, or one that is named whole.
+
+        Raises:
+            Malformed: one of another account, and this one does not control all.
+        """
+        if name.count(":") not in (2, 3) or name.partition(":")[0] not in NAMES:
             return self._own(name)
         try:
-            return str(ConversationId.parse(name))
+            meant = ConversationId.parse(name)
         except ValueError as error:
             raise Malformed(str(error)) from None
+        if not self._controls and (meant.channel, meant.account) != ("webhook", self._account):
+            raise Malformed(
+                f"conversation_id {name[:100]} is of another account; webhook:{self._account} may name its own chats "
+                "alone, unless it has the field controls=all"
+            )
+        return str(meant)
 
     def render(self, reply: Reply, to: Message) -> tuple[str, ...]:
         """Write each part as the JSON to POST, without the reply's id.

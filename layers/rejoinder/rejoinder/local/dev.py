@@ -161,7 +161,7 @@ def served(
     """
     clock = clock or SystemClock()
     webhooks = {
-        f"webhook/{label}": WebhookChannel(label, secret, f"{server.url}/replies", clock)
+        f"webhook/{label}": WebhookChannel(label, secret, f"{server.url}/replies", clock, controls=True)
         for label in webhook_accounts(settings.per_account)
     }
     accounts = TheseAccounts({**webhooks, **more})

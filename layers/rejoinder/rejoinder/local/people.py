@@ -8,7 +8,8 @@ from rejoinder.handover import Handover
 from rejoinder.local import devserver
 from rejoinder.local.flags import named
 from rejoinder.local.send import secret_of, send
-from rejoinder.local.terminal import USAGE, CommandFailed
+from rejoinder.local.sources import DevSource
+from rejoinder.local.terminal import NOT_FOUND, CommandFailed
 from rejoinder.observe.memory import MemoryObserver
 from rejoinder.protocol.identity import ConversationId
 
@@ -35,17 +36,20 @@ def handover_of(stack: str, conversation_id: str) -> Handover:
 
 
 def ask_webhook(args: Namespace, conversation_id: str, body: dict[str, Any]) -> None:
-    """Ask `rejoinder dev` by its signed webhook.
+    """Ask `rejoinder dev` by its signed webhook; of other channels' conversations by that of the account `default`.
 
     Raises:
-        CommandFailed: the conversation is of another channel, or the server says no.
+        CommandFailed: a conversation of another channel is not there, or the server says no.
     """
-    conversation = ConversationId.parse(conversation_id)
-    if conversation.channel != "webhook":
-        raise CommandFailed(f"`rejoinder dev` has webhook conversations; for {conversation_id} say --stack", USAGE)
     devserver.checked_url(args.url)
-    url = f"{args.url.rstrip('/')}/webhooks/webhook/{conversation.account}"
-    said = send(url, body | {"id": body["type"], "conversation_id": conversation.chat}, secret_of(args))
+    conversation = ConversationId.parse(conversation_id)
+    account = conversation.account if conversation.channel == "webhook" else "default"
+    if conversation.channel != "webhook" and DevSource(args.url).view(conversation_id, turns=0, texts=False) is None:
+        raise CommandFailed(
+            f"{args.url} has no conversation {conversation_id}; one of a deployment needs --stack", NOT_FOUND
+        )
+    url = f"{args.url.rstrip('/')}/webhooks/webhook/{account}"
+    said = send(url, body | {"id": body["type"], "conversation_id": conversation_id}, secret_of(args))
     if said["status"] != 200:
         answers = f"answers {said['status']}: " if said["status"] else ""
         raise CommandFailed(f"{args.url}: {answers}{said['answer']}")
