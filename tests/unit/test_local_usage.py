@@ -10,6 +10,7 @@ from rejoinder.local.terminal import FAILED, USAGE
 
 CONVERSATION = "webhook:default:c-1"
 HERE = ["inspect", CONVERSATION]
+AN_ENDPOINT = "expected a webhook, .../webhooks/webhook/ACCOUNT, such as http://127.0.0.1:8765/webhooks/webhook/default"
 UNSET = "it is empty; is the variable set that you gave?"
 
 
@@ -28,6 +29,10 @@ UNSET = "it is empty; is the variable set that you gave?"
         (["held", CONVERSATION, "--part", "2"], "--part 2: it goes with --send"),
         (["send", "hi", "--gap-ms", "-1"], "--gap-ms: -1 is not allowed; expected a whole number from 0 to 600000"),
         (["send", "hi", "--wait", "nan"], "--wait: nan is not allowed; expected seconds, 0 to 3600"),
+        (["send", "hi", "--url", "http://127.0.0.1:8765"], AN_ENDPOINT),
+        (["send", "hi", "--url", "http://127.0.0.1:8765/", "--wait"], AN_ENDPOINT),
+        (["send", "hi", "--url", "http://127.0.0.1:8765/webhooks/webhook", "--wait"], "/webhooks/webhook/ACCOUNT"),
+        (["send", "hi", "--url", "http://127.0.0.1:8765/webhooks/telegram/shop"], "/webhooks/webhook/ACCOUNT"),
         (["send", "hi", "--wait", "soon"], "--wait: soon is not allowed"),
         (["send", "hi", "--conversation", ""], f"--conversation: {UNSET}"),
         (["send", "hi", "--conversation", "c" * 600, "--wait"], "--conversation: conversation id: 616 bytes"),

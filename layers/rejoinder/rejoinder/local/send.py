@@ -42,7 +42,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--url",
         default=devserver.DEFAULT_URL + PATH,
-        help="the webhook (default: that of `rejoinder dev`, %(default)s)",
+        help="the webhook, account and all (default: that of `rejoinder dev`, %(default)s)",
     )
     parser.add_argument("--secret-ref", metavar="REF", help="the account's secret; `rejoinder dev` needs none")
     parser.add_argument("--conversation", type=named, default="c-1", metavar="CHAT", help="the chat (default c-1)")
@@ -64,9 +64,9 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Send the burst, and say how each message was answered."""
-    devserver.checked_url(args.url)
+    account = account_of(args.url)
     secret = secret_of(args)
-    follower = Follower(args) if args.wait is not None else None
+    follower = Follower(args, account) if args.wait is not None else None
     answers = burst(args, bodies(args), secret)
     taken = {line["id"] for line in answers if line["status"] == 200}
     replies = follower.replies(taken, args.wait) if follower is not None and taken else None
@@ -78,6 +78,19 @@ def run(args: Namespace) -> int:
         text += [f"reply   {reply}" for reply in replies] or [f"no reply within {args.wait:g} s"]
     answer(args, {"messages": answers} | ({} if replies is None else {"replies": replies}), "\n".join(text))
     return OK if all(line["status"] == 200 for line in answers) and replies != [] else FAILED
+
+
+def account_of(url: str) -> str:
+    """Read which account a webhook is of.
+
+    Raises:
+        CommandFailed: the URL is no webhook of this channel, such as the base that the other commands take.
+    """
+    *_, name, channel, account = ["", "", *devserver.checked_url(url).path.rstrip("/").split("/")]
+    if (name, channel) != ("webhooks", "webhook") or not account:
+        example = devserver.DEFAULT_URL + PATH
+        raise CommandFailed(f"--url {url}: expected a webhook, .../webhooks/webhook/ACCOUNT, such as {example}", USAGE)
+    return unquote(account)
 
 
 def bodies(args: Namespace) -> list[dict[str, Any]]:
@@ -173,9 +186,8 @@ def resolved(reference: str) -> str:
 class Follower:
     """Follows the feed of `rejoinder dev`, from before the burst on."""
 
-    def __init__(self, args: Namespace) -> None:
+    def __init__(self, args: Namespace, account: str) -> None:
         parts = urlsplit(args.url)
-        account = unquote(parts.path.rstrip("/").rpartition("/")[2])
         self._url = f"{parts.scheme}://{parts.netloc}"
         try:
             self._conversation_id = str(ConversationId("webhook", account, args.conversation))
