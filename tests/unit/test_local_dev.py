@@ -5,6 +5,7 @@ import socket
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,9 @@ from rejoinder.channels.webhook import signature_headers
 from rejoinder.local import dev
 from rejoinder.local.cli import main
 from rejoinder.local.deployment import SWEEP_EACH_MS
-from rejoinder.local.flags import settings_of
+from rejoinder.local.flags import POLICY, settings_of
 from rejoinder.local.terminal import FAILED, USAGE, CommandFailed
-from rejoinder.ports import Turn
+from rejoinder.ports import Policy, Turn
 from rejoinder.protocol.timing import CLOCK_MARGIN_MS, Timing
 from rejoinder.settings import Settings
 from running_dev import SECRET, WEBHOOK, Running, running
@@ -307,3 +308,50 @@ def test_a_bot_that_cannot_be_found_is_a_usage_error(tmp_path: Path) -> None:
 def test_a_bot_at_the_desk_reads_its_key_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODEL_KEY", "sk-desk")
     assert dev.desk_secrets().read("env:MODEL_KEY") == "sk-desk"
+
+
+def test_every_setting_of_the_policy_is_a_flag_that_help_and_page_explain(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same words and bounds as the variables', and what `Policy` says of each."""
+    assert main(["dev", "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    page = (Path(__file__).parents[2] / "docs" / "local.md").read_text()
+    assert set(POLICY.values()) == {field.name for field in fields(Policy)}
+    for name in POLICY:
+        assert f"--{name.replace('_', '-')} " in said
+        assert f"`--{name.replace('_', '-')}`" in page
+    assert "the work is thrown away and begun anew with everything (absorb or restart, default absorb)" in said
+    assert "(1000 to 2592000000, default 1800000)" in said
+    assert "(at most 1,000 characters, default none)" in said
+
+
+def test_a_flag_of_the_policy_is_heeded_and_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = ArgumentParser()
+    dev.configure(parser)
+    words = [
+        "--on-newer",
+        "restart",
+        "--moment-reply",
+        "wait",
+        "--moment-ms",
+        "2000",
+        "--handover",
+        "ignore",
+        "--pause-ms",
+        "5000",
+    ]
+    words += [
+        "--on-resume",
+        "handled",
+        "--late-edits",
+        "answer",
+        "--fallback-reply",
+        "sorry",
+        "--in-doubt",
+        "resend",
+        "--history-turns",
+        "3",
+    ]
+    policy = settings_of(parser.parse_args(words)).policy
+    assert policy == Policy("resend", "sorry", 3, "answer", "ignore", 5_000, "handled", "restart", "wait", 2_000)
+    assert main(["dev", "--on-newer", "wait"]) == USAGE
+    assert "ON_NEWER is 'wait'; allowed are absorb, restart" in capsys.readouterr().err

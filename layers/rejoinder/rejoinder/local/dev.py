@@ -19,7 +19,7 @@ from rejoinder.effects import Effects
 from rejoinder.local.deployment import Deployment, TheseAccounts
 from rejoinder.local.devserver import LOOPBACK_NAMES
 from rejoinder.local.feed import Feed
-from rejoinder.local.flags import WITHOUT_QUEUE, add_timing_flags, settings_of, whole
+from rejoinder.local.flags import WITHOUT_QUEUE, add_policy_flags, add_timing_flags, settings_of, whole
 from rejoinder.local.playground import MAX_PAUSE_MS, Playground, webhook_accounts
 from rejoinder.local.send import PLAYGROUND_SECRET, resolved
 from rejoinder.local.server import Server
@@ -48,6 +48,7 @@ Each webhook account that --per-account names is served beside `default`, with t
 EXAMPLES = """examples:
   rejoinder dev
   rejoinder dev --debounce-ms 500 --latency-ms 4000 --lease-ms 6000
+  rejoinder dev --on-newer restart --moment-reply "One moment, please." --latency-ms 20000
   TELEGRAM_TOKEN=123456:ABC-def rejoinder dev --telegram env:TELEGRAM_TOKEN
   rejoinder dev --bot my_module:answer --bot-path ~/my-bot --port 0
   rejoinder dev --per-account '{"webhook:sales": {"bot": "bot:sales", "debounce_ms": 5000}}'"""
@@ -75,14 +76,14 @@ def configure(parser: ArgumentParser) -> None:
         metavar="JSON",
         help="accounts with a bot and a pace of their own, as the parameter PerAccount has them (default $PER_ACCOUNT)",
     )
-    parser.add_argument("--fallback-reply", metavar="TEXT", help="said when every attempt at a reply has failed")
     parser.add_argument("--quiet", action="store_true", help="do not write what happens to the terminal")
+    add_policy_flags(parser)
     add_timing_flags(parser, WITHOUT_QUEUE)
 
 
 def run(args: Namespace) -> int:
     """Serve until Ctrl-C or SIGTERM."""
-    settings = settings_of(args, bot=args.bot, fallback_reply=args.fallback_reply, per_account=args.per_account)
+    settings = settings_of(args, bot=args.bot, per_account=args.per_account)
     if args.secret_ref is None and args.host not in LOOPBACK_NAMES:
         raise CommandFailed(f"--host {args.host} is reached by others: choose a secret with --secret-ref", USAGE)
     secret = PLAYGROUND_SECRET if args.secret_ref is None else resolved(args.secret_ref)

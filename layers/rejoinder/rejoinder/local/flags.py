@@ -1,13 +1,15 @@
-"""The protocol's settings as flags: `--debounce-ms` is `DEBOUNCE_MS`, with the same bounds and the same complaints."""
+"""Settings as flags: `--debounce-ms` is `DEBOUNCE_MS`, with the same bounds and the same complaints."""
 
 import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Collection, Mapping
+from inspect import cleandoc
 
 from rejoinder.local.terminal import USAGE, CommandFailed
+from rejoinder.ports import Policy
 from rejoinder.protocol.timing import BOUNDS, Timing
-from rejoinder.settings import PLACES, Settings, SettingsError
+from rejoinder.settings import CHOICES, NUMBERS, PLACES, TEXTS, Settings, SettingsError
 
 WITHOUT_QUEUE = frozenset(BOUNDS) - {"visibility_ms", "retention_ms"}
 """What matters where no queue and no retention is: in memory."""
@@ -16,6 +18,20 @@ LONGEST_WAIT_S = 3_600
 
 DUE_TIME = frozenset({"debounce_ms", "max_wait_ms"})
 """What the due time is derived with."""
+
+POLICY = {
+    "on_newer": "on_newer",
+    "moment_reply": "moment",
+    "moment_ms": "moment_ms",
+    "handover": "handover",
+    "pause_ms": "pause_ms",
+    "on_resume": "on_resume",
+    "late_edits": "late_edits",
+    "fallback_reply": "fallback",
+    "in_doubt": "in_doubt",
+    "history_turns": "history_turns",
+}
+"""What is not the protocol's to decide: the setting, in lower case, and what `Policy` calls it."""
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:
@@ -72,23 +88,45 @@ def add_timing_flags(
 ) -> None:
     """Add a flag for each of the settings, under a line about all of them."""
     group = parser.add_argument_group("settings of the protocol", about)
-    meanings = timing_meanings()
+    meanings = meanings_in(Timing)
     for name in BOUNDS:
         if name in names:
             low, high = BOUNDS[name]
             default = os.environ.get(name.upper()) or getattr(Timing(), name)
             group.add_argument(
-                f"--{name.replace('_', '-')}",
+                flag(name),
                 metavar="N",
-                help=f"{meanings[name]} ({low} to {high}, default {default})".replace("%", "%%"),
+                help=f"{meanings.get(name, name)} ({low} to {high}, default {default})".replace("%", "%%"),
             )
 
 
-def timing_meanings() -> dict[str, str]:
-    """Read what each setting means from the docstring of `Timing`, its only description."""
-    listed = (Timing.__doc__ or "").partition("Attributes:")[2]
-    meanings = dict(re.findall(r"^ +(\w+): (.+)$", listed, re.MULTILINE))
-    return {name: meanings.get(name, name).rstrip(".") for name in BOUNDS}
+def add_policy_flags(parser: ArgumentParser) -> None:
+    """Add a flag for each setting of what the bot does around its replies."""
+    group = parser.add_argument_group("settings of the bot's ways", "each may also be an environment variable")
+    meanings = meanings_in(Policy)
+    for name, attribute in POLICY.items():
+        setting = name.upper()
+        default = os.environ.get(setting) or getattr(Policy(), attribute)
+        if setting in CHOICES:
+            allowed, metavar = " or ".join(CHOICES[setting]), "WORD"
+        elif setting in NUMBERS:
+            allowed, metavar = "{1} to {2}".format(*NUMBERS[setting]), "N"
+        else:
+            allowed, metavar = TEXTS[setting][2], "TEXT"
+        text = f"{meanings.get(attribute, name)} ({allowed}, default {default or 'none'})"
+        group.add_argument(flag(name), metavar=metavar, help=text.replace("%", "%%"))
+
+
+def flag(name: str) -> str:
+    """Write a setting's name as its flag."""
+    return f"--{name.replace('_', '-')}"
+
+
+def meanings_in(described: type) -> dict[str, str]:
+    """Read what each setting means from the docstring of its class, its only description."""
+    listed = (described.__doc__ or "").partition("Attributes:")[2]
+    entries = re.findall(r"^(\w+): (.+(?:\n +.+)*)$", cleandoc(listed), re.MULTILINE)
+    return {name: " ".join(text.split()).rstrip(".") for name, text in entries}
 
 
 def settings_of(args: Namespace, environment: Mapping[str, str] | None = None, **more: str | None) -> Settings:
@@ -102,7 +140,7 @@ def settings_of(args: Namespace, environment: Mapping[str, str] | None = None, *
     Raises:
         CommandFailed: with every fault named.
     """
-    given = {name: getattr(args, name, None) for name in BOUNDS} | more
+    given = {name: getattr(args, name, None) for name in (*BOUNDS, *POLICY)} | more
     if given["lease_ms"] and not given["renew_ms"] and given["lease_ms"].isdecimal():
         given["renew_ms"] = str(int(given["lease_ms"]) // 3)  # as the default has it
     flags = {name.upper(): value for name, value in given.items() if value is not None}
