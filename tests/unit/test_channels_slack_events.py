@@ -211,6 +211,26 @@ def test_a_real_edit_brings_the_whole_message() -> None:
     assert event.edited_at_ms == NOW_MS + 2_000
 
 
+def test_what_slack_adds_to_a_message_that_was_edited_once_is_no_edit() -> None:
+    """A link's preview, say: the message still bears the time of its edit, and its words are the same."""
+    edited = {"user": "U0SYN0001", "ts": "1790000002.000000"}
+    before = {"type": "message", "user": "U0SYN0001", "text": "see https://x", "ts": "1790000000.000100"}
+    after = before | {"edited": edited, "attachments": [{"title": "x"}]}
+    changed = {"subtype": "message_changed", "message": after, "text": ..., "user": ..., "ts": "1790000009.000100"}
+    assert isinstance(parse(message(**changed, previous_message=before | {"edited": edited})), Ignored)
+    assert isinstance(parse(message(**changed, previous_message=before | {"text": "see"})), Edited)
+
+
+def test_of_several_authorizations_the_first_workspace_is_the_one() -> None:
+    """An organisation's own has none. Slack promises one at the most; with another's token the reply would fail."""
+    content = message()
+    names: list[str | None] = [None, "T0SYN0002", "T0SYN0003"]
+    content["authorizations"] = [{"team_id": name, "user_id": "U0SYNBOT1", "is_bot": True} for name in names]
+    found = parse(content)
+    assert isinstance(found, Inbound)
+    assert found.conversation_id == "slack:T0SYN0002:D0SYN0001"
+
+
 def test_an_edit_where_nobody_is_mentioned_is_ignored_as_its_message_was() -> None:
     before: dict[str, object] = {"type": "message", "user": "U0SYN0001", "text": "a", "ts": "1790000000.000100"}
     after = before | {"text": "b", "edited": {"user": "U0SYN0001", "ts": "1790000002.000000"}}

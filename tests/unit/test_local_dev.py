@@ -327,30 +327,19 @@ def test_every_setting_of_the_policy_is_a_flag_that_help_and_page_explain(capsys
 def test_a_flag_of_the_policy_is_heeded_and_checked(capsys: pytest.CaptureFixture[str]) -> None:
     parser = ArgumentParser()
     dev.configure(parser)
-    words = [
-        "--on-newer",
-        "restart",
-        "--moment-reply",
-        "wait",
-        "--moment-ms",
-        "2000",
-        "--handover",
-        "ignore",
-        "--pause-ms",
-        "5000",
-    ]
-    words += [
-        "--on-resume",
-        "handled",
-        "--late-edits",
-        "answer",
-        "--fallback-reply",
-        "sorry",
-        "--in-doubt",
-        "resend",
-        "--history-turns",
-        "3",
-    ]
+    given = {
+        "--on-newer": "restart",
+        "--moment-reply": "wait",
+        "--moment-ms": "2000",
+        "--handover": "ignore",
+        "--pause-ms": "5000",
+        "--on-resume": "handled",
+        "--late-edits": "answer",
+        "--fallback-reply": "sorry",
+        "--in-doubt": "resend",
+        "--history-turns": "3",
+    }
+    words = [word for flag in given.items() for word in flag]
     policy = settings_of(parser.parse_args(words)).policy
     assert policy == Policy("resend", "sorry", 3, "answer", "ignore", 5_000, "handled", "restart", "wait", 2_000)
     assert main(["dev", "--on-newer", "wait"]) == USAGE

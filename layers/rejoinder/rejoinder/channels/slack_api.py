@@ -25,6 +25,7 @@ Action = Literal["later", "ours", "doubt"]
 ERRORS: dict[str, Action] = {
     # somebody of ours must do something: the token, the app's scopes and settings, the workspace's admin
     "access_denied": "ours",
+    "accesslimited": "ours",
     "account_inactive": "ours",
     "app_missing_action_url": "ours",
     "ekm_access_denied": "ours",

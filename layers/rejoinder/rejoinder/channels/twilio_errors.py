@@ -14,6 +14,7 @@ Action = Literal["later", "ours", "window"]
 
 ERRORS: dict[int, Action] = {
     # somebody of ours must do something: tokens, numbers, the account, payment
+    10001: "ours",
     20003: "ours",
     20005: "ours",
     20404: "ours",  # no such account, or not under this token
@@ -33,6 +34,7 @@ ERRORS: dict[int, Action] = {
     20429: "later",
     21611: "later",
     30001: "later",
+    63017: "later",
     63018: "later",
     # WhatsApp's 24 hours are over
     63016: "window",
