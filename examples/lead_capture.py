@@ -30,7 +30,7 @@ def save_contact(turn: Turn, name: str = "", phone: str = "", email: str = "") -
     """
     if phone and len(re.findall(r"\d", phone)) < 6:
         raise ValueError(f"{phone} is too short for a telephone number; ask them again")
-    if email and not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", email):
+    if email and not re.fullmatch(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+", email):
         raise ValueError(f"{email} is no e-mail address; ask them again")
     turn.state |= {key: value for key, value in (("name", name), ("phone", phone), ("email", email)) if value}
     missing = missing_in(turn)

@@ -16,8 +16,10 @@ import re
 
 from rejoinder import Turn
 
-PHONE = re.compile(r"\+?\d[\d ()./-]{5,}\d")
-EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+# Bounded on purpose: people may write 256 KB, and a search that backtracks over all of it stops the whole process, with
+# the thread that renews the lease. Before the @ stand at most 64 characters (RFC 5321), between dots 63 (RFC 1035).
+PHONE = re.compile(r"\+?\d[\d ()./-]{5,30}\d")
+EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 
 
 def reply(turn: Turn) -> str | None:

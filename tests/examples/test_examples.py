@@ -129,7 +129,11 @@ def test_a_lead_that_comes_in_two_messages_is_one_turn(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
-    [('{"phone": "555"}', "555 is too short"), ('{"email": "ana at example"}', "is no e-mail address")],
+    [
+        ('{"phone": "555"}', "555 is too short"),
+        ('{"email": "ana at example"}', "is no e-mail address"),
+        ('{"email": "ana@example..org"}', "is no e-mail address"),
+    ],
 )
 def test_a_lead_that_cannot_be_right_is_not_saved(monkeypatch: pytest.MonkeyPatch, arguments: str, told: str) -> None:
     wrong = Spoken(calls=(Asked("save_contact", (arguments,)),))
