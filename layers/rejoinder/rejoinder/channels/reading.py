@@ -19,7 +19,8 @@ MAX_ID_BYTES = 512
 MAX_NAME_BYTES = 512
 MAX_REF_BYTES = 4_096
 
-_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
+"""A string without an end is one, too: each of its escaped quotes would else begin the search for an end again."""
 
 
 def same(given: str, expected: str) -> bool:
