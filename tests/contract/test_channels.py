@@ -240,7 +240,9 @@ def test_an_empty_text_is_no_fault(subject: Subject, text: str) -> None:
 
 
 @each_channel
-@pytest.mark.parametrize("text", ["x" * 100_000, "👩‍👩‍👧‍👦" * 10_000, "שלום \u202eabc\u202c", "ok\ud83d half", "a\0b"])
+@pytest.mark.parametrize(
+    "text", ["x" * 100_000, "👩‍👩‍👧‍👦" * 10_000, "שלום \u202eabc\u202c", "ok\ud83d half", "a\0b", '["\\{' * 100]
+)
 def test_a_huge_or_odd_text_is_taken_as_it_is(subject: Subject, text: str) -> None:
     event = parsed_one(subject, written(subject, text))
     assert isinstance(event, Inbound)

@@ -45,7 +45,7 @@ def read_object(body: bytes) -> dict[str, Any]:
     Raises:
         Malformed: not UTF-8, not JSON, nested too deeply, or not an object.
     """
-    if body.count(b"[") + body.count(b"{") > MAX_DEPTH and depth(body) > MAX_DEPTH:
+    if body.count(b"[") + body.count(b"{") > MAX_DEPTH and too_deep(body):
         raise Malformed(f"JSON nested more than {MAX_DEPTH} deep")
     try:
         content = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
@@ -60,17 +60,18 @@ def read_object(body: bytes) -> dict[str, Any]:
     return content
 
 
-def depth(body: bytes) -> int:
-    """Count how deeply JSON is nested, brackets in strings aside."""
-    deepest = level = 0
+def too_deep(body: bytes) -> bool:
+    """Whether JSON is nested more than `MAX_DEPTH` deep, brackets in strings aside."""
+    level = 0
     for found in _STRING_OR_BRACKET.finditer(body):
         token = found[0]
         if token in b"[{":
             level += 1
-            deepest = max(deepest, level)
+            if level > MAX_DEPTH:
+                return True
         elif token in b"]}":
             level -= 1
-    return deepest
+    return False
 
 
 def _refuse_constant(name: str) -> NoReturn:
