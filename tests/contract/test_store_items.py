@@ -114,10 +114,20 @@ def test_texts_are_kept_for_the_retention(store: Store) -> None:
     assert run(store.texts(ANA, [], NOW)) == {}
 
 
-def test_a_text_written_again_is_kept_from_then(store: Store) -> None:
+def test_a_text_stands_for_its_retention(store: Store) -> None:
+    """Whoever brings its message again, with whatever words."""
     run(store.put_text(ANA, "k1", "old", NOW))
-    run(store.put_text(ANA, "k1", "new", NOW + DAY))
+    run(store.put_text(ANA, "k1", "new", LAST_MS))
+    assert run(store.texts(ANA, ["k1"], LAST_MS)) == {"k1": "old"}
+    assert run(store.texts(ANA, ["k1"], LAST_MS + 1)) == {}
+    run(store.put_text(ANA, "k1", "new", LAST_MS + 1))
     assert run(store.texts(ANA, ["k1"], LAST_MS + 1)) == {"k1": "new"}
+
+
+def test_a_text_written_anew_is_kept_from_then(store: Store) -> None:
+    run(store.put_text(ANA, "k1", "old", NOW))
+    run(store.put_text(ANA, "k1", "new", NOW + DAY, anew=True))
+    assert run(store.texts(ANA, ["k1"], NOW)) == run(store.texts(ANA, ["k1"], LAST_MS + 1)) == {"k1": "new"}
 
 
 def test_many_texts_are_read_at_once(store: Store) -> None:

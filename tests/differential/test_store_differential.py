@@ -104,7 +104,8 @@ class Repeatable:
     """The last call, which an SDK repeats where the answer was lost."""
 
     method: str
-    arguments: tuple[Any, ...] = field(default=())
+    arguments: tuple[Any, ...] = ()
+    named: dict[str, Any] = field(default_factory=dict)
 
 
 class SideBySide(RuleBasedStateMachine):
@@ -117,16 +118,16 @@ class SideBySide(RuleBasedStateMachine):
         self.now_ms = STARTED_MS
         self.last = Repeatable("read")
 
-    def both(self, method: str, *arguments: Any) -> Any:
-        self.last = Repeatable(method, arguments)
-        expected = run(getattr(self.memory, method)(ANA, *arguments))
-        actual = run(getattr(self.dynamodb, method)(ANA, *arguments))
+    def both(self, method: str, *arguments: Any, **named: Any) -> Any:
+        self.last = Repeatable(method, arguments, named)
+        expected = run(getattr(self.memory, method)(ANA, *arguments, **named))
+        actual = run(getattr(self.dynamodb, method)(ANA, *arguments, **named))
         assert actual == expected
         return expected
 
     def repeat(self) -> None:
         """The answer was lost, and the SDK makes the call once more."""
-        self.both(self.last.method, *self.last.arguments)
+        self.both(self.last.method, *self.last.arguments, **self.last.named)
 
 
 class RowSideBySide(SideBySide):
@@ -283,9 +284,10 @@ class ItemsSideBySide(SideBySide):
     def put_state(self, answered: int, state: str) -> None:
         self.both("put_state", state, answered, self.now_ms)
 
-    @rule(name=st.sampled_from(NAMES[:3]), text=TEXTS)
-    def put_text(self, name: str, text: str) -> None:
-        self.both("put_text", message_id(name).hex(), dumps({"text": text, "attachments": []}), self.now_ms)
+    @rule(name=st.sampled_from(NAMES[:3]), text=TEXTS, anew=st.booleans())
+    def put_text(self, name: str, text: str, anew: bool) -> None:
+        content = dumps({"text": text, "attachments": []})
+        self.both("put_text", message_id(name).hex(), content, self.now_ms, anew=anew)
 
     @rule(answered=st.integers(1, 12), parts=st.lists(TEXTS, max_size=2).map(tuple))
     def put_held(self, answered: int, parts: tuple[str, ...]) -> None:

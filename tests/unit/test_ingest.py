@@ -40,6 +40,17 @@ def test_a_redelivery_changes_nothing_but_keeps_a_live_wake_up() -> None:
     assert world.wake_ups.armed[-1].due_at_ms == world.clock.ms + world.timing.debounce_ms
 
 
+def test_a_redelivery_in_other_words_changes_neither_what_is_pending_nor_the_history() -> None:
+    world = World()
+    for said in ("A" * 300, "B" * 300):
+        world.write("a", said)
+    world.settle()
+    assert world.channel.texts == [f"re: {'A' * 300}"]
+    assert json.loads(world.write("a", "C" * 300).body) == {"duplicate": 1}
+    (turn,) = run(world.store.history(CONVERSATION, 5, world.clock.ms))
+    assert turn.messages[0].text == "A" * 300
+
+
 def test_a_redelivery_after_the_answer_is_a_duplicate() -> None:
     world = World()
     world.write("a")

@@ -67,6 +67,15 @@ def test_of_two_edits_the_newer_one_stays_however_they_arrive() -> None:
     assert pending(world)[0].text == "second"
 
 
+def test_of_two_long_edits_in_one_second_the_later_one_counts() -> None:
+    world = World()
+    world.write("a")
+    for said in ("x" * 300, "y" * 300):
+        assert edit(world, "a", said, 7_000) == {"amended": 1}
+    world.settle()
+    assert world.channel.texts == [f"re: {'y' * 300}"]
+
+
 def test_a_redelivery_of_the_first_words_does_not_undo_an_edit() -> None:
     world = World()
     world.write("a")

@@ -219,7 +219,8 @@ class Ingest:
             if len(content.encode()) > MAX_CONTENT_BYTES:
                 self.observer.happened("rejected", conversation_id, reason=f"contents over {MAX_CONTENT_BYTES} bytes")
                 return "rejected"
-            await self.store.put_text(conversation_id, edit.text_key, content, self.clock.now_ms())
+            # anew: some providers tell whole seconds, and the last edit of one counts
+            await self.store.put_text(conversation_id, edit.text_key, content, self.clock.now_ms(), anew=True)
         for _ in range(RECORD_TRIES):
             row = await self._amended(conversation_id, edit)
             if isinstance(row, str):

@@ -110,8 +110,12 @@ class Store(Protocol):
     async def read(self, conversation_id: str) -> Row:
         """Read the row, strongly consistent; an absent one reads as `Row()`."""
 
-    async def put_text(self, conversation_id: str, key: str, content: str, now_ms: int) -> None:
-        """Keep a long content as the item `TEXT#<key>`."""
+    async def put_text(self, conversation_id: str, key: str, content: str, now_ms: int, *, anew: bool = False) -> None:
+        """Keep a long content as the item `TEXT#<key>`.
+
+        What is kept there already stays for its retention, since rows and turns may refer to it: a redelivery, whatever
+        it says, changes nothing of what was answered. Only `anew` replaces it.
+        """
 
     async def texts(self, conversation_id: str, keys: Sequence[str], now_ms: int) -> dict[str, str]:
         """Read contents by key; what is absent or past its retention is left out."""

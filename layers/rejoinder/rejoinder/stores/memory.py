@@ -194,9 +194,13 @@ class MemoryStore:
         """Read the row."""
         return self.rows.get(conversation_id, Row())
 
-    async def put_text(self, conversation_id: str, key: str, content: str, now_ms: int) -> None:
-        """Keep a long content."""
-        self.items[conversation_id, f"TEXT#{key}"] = self._kept(content, 0, now_ms)
+    async def put_text(self, conversation_id: str, key: str, content: str, now_ms: int, *, anew: bool = False) -> None:
+        """Keep a long content; unless `anew`, what is there stays."""
+        item = self._kept(content, 0, now_ms)
+        if anew:
+            self.items[conversation_id, f"TEXT#{key}"] = item
+        else:
+            self._put_newer((conversation_id, f"TEXT#{key}"), item, now_ms)
 
     async def texts(self, conversation_id: str, keys: Sequence[str], now_ms: int) -> dict[str, str]:
         """Read contents by key."""

@@ -57,13 +57,14 @@ class DynamoDBStore(EffectItems):
         """Read the row, strongly consistent."""
         return row_of(self.table.get(conversation_id, ROW))
 
-    async def put_text(self, conversation_id: str, key: str, content: str, now_ms: int) -> None:
-        """Keep a long content.
+    async def put_text(self, conversation_id: str, key: str, content: str, now_ms: int, *, anew: bool = False) -> None:
+        """Keep a long content; unless `anew`, what is there stays.
 
         Raises:
             ValueError: longer than an item can be.
         """
-        self.table.put(self._text(conversation_id, text_key(key), content, 0, now_ms))
+        item = self._text(conversation_id, text_key(key), content, 0, now_ms)
+        self.table.put(item, None if anew else newer(0, now_ms))
 
     async def texts(self, conversation_id: str, keys: Sequence[str], now_ms: int) -> dict[str, str]:
         """Read contents by key."""
@@ -140,7 +141,7 @@ class DynamoDBStore(EffectItems):
         """Keep a reply for an operator; a long one anew as a text, since both together may exceed an item."""
         outbox, content = take_reply(held.outbox)
         if content is not None:
-            await self.put_text(conversation_id, outbox.reply_id, content, now_ms)
+            await self.put_text(conversation_id, outbox.reply_id, content, now_ms, anew=True)
         item = self._kept(conversation_id, held_key(held.answered), held.answered, now_ms)
         item.held = replace(held, outbox=outbox)
         self.table.put(item)
