@@ -63,6 +63,24 @@ def test_a_crash_loses_nothing_and_says_nothing_twice() -> None:
     assert told.sent[0][0] < 40
 
 
+def test_a_table_is_booked_once_although_the_function_dies() -> None:
+    """The booking is on record before the crash: the next attempt is given its result, and books no second table."""
+    booked: list[str] = []
+
+    def book(turn: Turn) -> str:
+        def table() -> str:
+            booked.append("9 pm")
+            return "table 4"
+
+        return f"You have {turn.once('book', '9 pm', table)}."
+
+    with race(book) as told:
+        burst("a table at 9 pm, please")
+        crash(during="generation")
+    assert told.replies == ["You have table 4."]
+    assert (len(told.turns), booked) == (2, ["9 pm"])
+
+
 # --- examples: end ---
 
 
@@ -180,6 +198,50 @@ class Still:
 
     def now_ms(self) -> int:
         return self.now
+
+
+def test_an_effect_whose_reply_is_outdated_happens_once() -> None:
+    booked: list[str] = []
+
+    def book(turn: Turn) -> str:
+        turn.once("book", None, lambda: booked.append(turn.text))
+        return f"booked {turn.text}"
+
+    with race(book, thinks=5) as told:
+        burst("a table", at=0)
+        burst("at 9", at=4)
+    assert (booked, told.replies) == (["a table"], ["booked a table\nat 9"])
+
+
+def test_an_effect_that_breaks_off_is_in_doubt_and_is_not_made_again() -> None:
+    tried: list[str] = []
+
+    def book(turn: Turn) -> str:
+        def break_off() -> None:
+            tried.append(turn.text)
+            raise ConnectionError
+
+        turn.once("book", None, break_off)
+        return "booked"
+
+    with race(book, fallback="We will call you.") as told:
+        burst("a table")
+    assert (tried, told.replies) == (["a table"], ["We will call you."])
+
+
+def test_a_message_that_comes_right_after_the_claim_can_join_the_turn() -> None:
+    """At the instant at which the window closes, the invocations take turns call by call."""
+
+    def joined(turn: Turn) -> str:
+        assert turn.outdated()
+        turn.newer(now=True)
+        return turn.text
+
+    with race(joined) as told:
+        burst("a", at=0)
+        burst("b", at=Timing().debounce_ms / 1000)
+    assert told.replies == ["a\nb"]
+    assert len(told.turns) == 1
 
 
 def test_two_people_in_one_chat_are_told_apart() -> None:

@@ -183,22 +183,30 @@ def race(
     Raises:
         UnansweredError: when all is over, somebody still waits.
     """
-    from rejoinder.bots.function import answer  # noqa: PLC0415  # not before somebody races: this module is a plugin
+    # not before somebody races: this module is a plugin
+    from rejoinder.bots.function import answer, covering  # noqa: PLC0415
+    from rejoinder.effects import Effects  # noqa: PLC0415
     from rejoinder.media import Fetching  # noqa: PLC0415
-    from rejoinder.simulator.records import START_MS, Thought  # noqa: PLC0415
+    from rejoinder.newer import Look  # noqa: PLC0415
+    from rejoinder.simulator.records import START_MS, CountedIds, Thought  # noqa: PLC0415
     from rejoinder.simulator.timeline import Timeline  # noqa: PLC0415
 
     told = Told(timing or Timing())
     channel = RaceChannel()
 
     def think(turn: Turn) -> Thought:
-        turn.fetch = Fetching(channel, timeline.clock, timeline.observer).at(turn)
+        turn.fetch = fetching.at(turn)
+        turn.once = effects.once_in(turn)
+        watch = look.at(turn)
         told.turns.append(turn)
-        result: Any = answer(bot, turn)
+        result: Any = covering(answer(bot, turn), watch)
         return Thought(result, round(thinks * 1000))
 
     policy = Policy(in_doubt=in_doubt, fallback=fallback)
     timeline = Timeline(think, {("race", "default"): channel}, timing=told.timing, policy=policy)
+    fetching = Fetching(channel, timeline.clock, timeline.observer)
+    effects = Effects(timeline.store, timeline.clock, CountedIds(), timeline.observer, told.timing)
+    look = Look(timeline.store, timeline.clock, policy.on_newer, told.timing.absorb_ms)
     _LAST.append(told)
     token = _RACE.set(Race(timeline, told, channel))
     try:
