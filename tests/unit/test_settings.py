@@ -1,11 +1,15 @@
 """The environment as one object: defaults of protocol.md, every fault named at once, what surprises is said."""
 
+import importlib
+import pkgutil
 from dataclasses import fields
 
 import pytest
 
+from rejoinder import channels, http
+from rejoinder.channels import aws
 from rejoinder.ports import Policy
-from rejoinder.protocol.timing import BOUNDS, DAY_MS, Timing
+from rejoinder.protocol.timing import BOUNDS, DAY_MS, LONGEST_SEND_MS, Timing
 from rejoinder.settings import Function, Settings, SettingsError, env_name, names
 
 PLACES = {
@@ -164,3 +168,21 @@ def test_a_short_debounce_by_schedules_alone_is_warned_of(lane: str, debounce_ms
     environment = {"WAKE_LANE": lane, "DEBOUNCE_MS": str(debounce_ms), "MAX_WAIT_MS": "120000"}
     warnings = Settings.from_environment(environment).warnings()
     assert [str(debounce_ms) in warning and "60 s" in warning for warning in warnings] == ([True] if warned else [])
+
+
+@pytest.mark.parametrize(("lease_ms", "warned"), [(5_000, True), (21_000, True), (21_001, False), (30_000, False)])
+def test_a_lease_that_one_send_may_outlast_is_warned_of(lease_ms: int, warned: bool) -> None:
+    environment = {"LEASE_MS": str(lease_ms), "RENEW_MS": "1000"}
+    warnings = Settings.from_environment(environment).warnings()
+    assert [f"LEASE_MS is {lease_ms}" in warning and "20000 ms" in warning for warning in warnings] == [True] * warned
+
+
+def test_no_channel_takes_longer_over_one_send_than_a_lease_reckons_with() -> None:
+    modules = [
+        importlib.import_module(found.name) for found in pkgutil.iter_modules(channels.__path__, "rejoinder.channels.")
+    ]
+    given = {module.__name__: module.SENDING for module in modules if hasattr(module, "SENDING")}
+    assert {"rejoinder.channels.telegram", "rejoinder.channels.meta", "rejoinder.channels.twilio"} <= given.keys()
+    longest = {name: limits.total_ms for name, limits in given.items()} | {"webhook": http.USUAL.total_ms}
+    longest["aws"] = sum(aws.SENDING_S) * 1_000
+    assert max(longest.values()) <= LONGEST_SEND_MS

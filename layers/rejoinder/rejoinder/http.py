@@ -19,6 +19,7 @@ from urllib3 import BaseHTTPResponse, PoolManager, Timeout
 from urllib3.exceptions import HTTPError
 
 from rejoinder.ports import Permanent, Transient, UnknownOutcome
+from rejoinder.protocol.timing import LONGEST_SEND_MS
 
 IDLE_S = 4.0
 """A connection unused for longer is not used again. A frozen Lambda's connections die without a word, and a request
@@ -43,7 +44,7 @@ class Limits:
 
     connect_ms: int = 2_000
     read_ms: int = 10_000
-    total_ms: int = 20_000
+    total_ms: int = LONGEST_SEND_MS
     max_bytes: int = 4_194_304
 
 

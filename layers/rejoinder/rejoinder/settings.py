@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 from rejoinder import per_account
 from rejoinder.per_account import PerAccount
 from rejoinder.ports import HandoverChoice, LateEdits, OnNewer, OnResume, Policy
-from rejoinder.protocol.timing import BOUNDS, DAY_MS, LONGEST_PAUSE_MS, Timing
+from rejoinder.protocol.timing import BOUNDS, CLOCK_MARGIN_MS, DAY_MS, LONGEST_PAUSE_MS, LONGEST_SEND_MS, Timing
 
 Function = Literal["ingest", "generate", "sweep"]
 WakeLane = Literal["both", "scheduler", "queue"]
@@ -172,13 +172,21 @@ class Settings:
 
     def warnings(self) -> list[str]:
         """Say what is allowed and surprising."""
-        if self.wake_lane != "scheduler" or self.timing.debounce_ms >= SCHEDULER_PRECISION_MS:
-            return []
-        return [
-            f"WAKE_LANE is scheduler and DEBOUNCE_MS is {self.timing.debounce_ms}: EventBridge Scheduler is precise to "
-            f"the minute, so a reply may come up to {SCHEDULER_PRECISION_MS // 1_000} s later than that; "
-            "use WAKE_LANE=both for prompt replies"
+        relations: list[tuple[bool, str]] = [
+            (
+                self.wake_lane != "scheduler" or self.timing.debounce_ms >= SCHEDULER_PRECISION_MS,
+                f"WAKE_LANE is scheduler and DEBOUNCE_MS is {self.timing.debounce_ms}: EventBridge Scheduler is "
+                f"precise to the minute, so a reply may come up to {SCHEDULER_PRECISION_MS // 1_000} s later than "
+                "that; use WAKE_LANE=both for prompt replies",
+            ),
+            (
+                self.timing.lease_ms > LONGEST_SEND_MS + CLOCK_MARGIN_MS,
+                f"LEASE_MS is {self.timing.lease_ms}, and a channel may take {LONGEST_SEND_MS} ms over one send: a "
+                "slow one is then taken for a crash, and its reply, in doubt, is held for you (IN_DOUBT=hold) or sent "
+                f"twice (resend); set it over {LONGEST_SEND_MS + CLOCK_MARGIN_MS}",
+            ),
         ]
+        return [text for holds, text in relations if not holds]
 
 
 def names() -> frozenset[str]:

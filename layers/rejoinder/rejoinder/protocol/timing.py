@@ -7,6 +7,10 @@ from rejoinder.protocol.conversation import Row
 CLOCK_MARGIN_MS = 1_000
 """Added to a lease's expiry and to an ingest's time-out before anybody acts on them: clocks differ a little."""
 
+LONGEST_SEND_MS = 20_000
+"""How long a channel may take over one part, at most: no write renews the lease meanwhile. Every channel's limits are
+within it."""
+
 LONGEST_WAKE_UP_MS = 28 * 24 * 3600 * 1000
 """14 days in the queue and 14 in its dead-letter queue: how long a wake-up can live (Amazon SQS, message retention)."""
 
@@ -48,7 +52,7 @@ class Timing:
     Attributes:
         debounce_ms: a reply is generated this long after the last message; 0 answers at once.
         max_wait_ms: but at the latest this long after the first message of the burst.
-        lease_ms: how long a holder may be silent before another takes over.
+        lease_ms: how long a holder may be silent before another takes over; should be over `LONGEST_SEND_MS`.
         renew_ms: how often a living holder says so.
         max_superseded: outdated replies in a row before one is sent all the same; 0 sends the first.
         max_attempts: failed attempts before the fallback reply.
