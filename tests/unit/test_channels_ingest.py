@@ -192,11 +192,17 @@ def test_what_an_attachment_says_is_kept_as_valid_unicode() -> None:
 
 
 def test_contents_that_no_item_could_hold_are_rejected_before_anything_is_armed() -> None:
-    """A text of control characters is six times as long in JSON; DynamoDB would refuse it for ever."""
+    """A control character is six times as long in JSON, and a URL is not cut; DynamoDB would refuse it for ever."""
     endpoint = Endpoint(webhook())
-    assert endpoint.receive_body(endpoint.subject.body("1", "\x01" * (MAX_CONTENT_BYTES // 6))) == {"rejected": 1}
-    assert endpoint.receive_body(endpoint.subject.body("2", "x" * (MAX_CONTENT_BYTES // 6))) == {"recorded": 1}
-    assert [message.provider_id for message in endpoint.messages] == ["2"]
+
+    def files(letter: str) -> dict[str, object]:
+        longest = {"url": letter * 4_096, "name": letter * 512, "kind": letter * 512, "mime": letter * 512}
+        return {"attachments": [longest] * 20}
+
+    assert endpoint.receive_body(endpoint.subject.body("1", "see") | files("\x01")) == {"rejected": 1}
+    assert endpoint.receive_body(endpoint.subject.body("2", "x" * 300_000) | files("x")) == {"recorded": 1}
+    assert endpoint.receive_body(endpoint.subject.body("3", "\x01" * 100_000)) == {"recorded": 1}
+    assert [message.provider_id for message in endpoint.messages] == ["2", "3"]
 
 
 def test_a_reply_that_no_item_could_hold_is_a_failed_attempt_and_not_a_crash() -> None:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fakes import CONVERSATION, START_MS, World, message
@@ -238,3 +238,22 @@ def test_a_text_over_the_limit_is_cut_with_a_marker() -> None:
     cut = bounded("é" * MAX_TEXT_BYTES)
     assert cut.endswith("é" + CUT_MARKER)
     assert len(cut.encode()) <= MAX_TEXT_BYTES
+
+
+@given(
+    st.lists(st.sampled_from(["\x01", '"', "\\", "\n", "a", "é", "😀", "\x7f"]), min_size=1, max_size=12).map("".join),
+    st.integers(0, 5),
+)
+@example("\x01", 0)
+@settings(max_examples=25)
+def test_whatever_a_text_is_made_of_it_is_cut_where_its_stored_form_is_too_long(piece: str, off: int) -> None:
+    text = "b" * off + "c" + piece * (MAX_TEXT_BYTES // len(piece) + 1)
+    cut = bounded(text)
+    assert text.startswith(cut.removesuffix(CUT_MARKER))
+    stored = len(json.dumps(cut, ensure_ascii=False).encode()) - 2
+    assert MAX_TEXT_BYTES - 32 < stored <= MAX_TEXT_BYTES, "and no shorter than it must be"
+
+
+def test_a_text_of_nothing_but_escapes_is_recorded() -> None:
+    world = World()
+    assert json.loads(world.write("a", "\x01" * 100_000).body) == {"recorded": 1}

@@ -251,5 +251,6 @@ def test_an_edit_may_bring_other_attachments() -> None:
 def test_an_edit_that_no_item_could_hold_is_rejected() -> None:
     world = World()
     world.write("a")
-    assert edit(world, "a", "\x01" * (MAX_CONTENT_BYTES // 6)) == {"rejected": 1}
+    files = [Attachment("file", "\x01" * (MAX_CONTENT_BYTES // 6))]
+    assert edit(world, "a", "these", 1, *files) == {"rejected": 1}
     assert pending(world)[0].text == "a"

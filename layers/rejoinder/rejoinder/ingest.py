@@ -40,7 +40,8 @@ MAX_BODY_BYTES = 1_048_576
 """Far above what any channel sends; API Gateway itself would let 10 MB through."""
 
 MAX_TEXT_BYTES = 262_144
-"""A longer text is cut, with a marker: an item of DynamoDB holds 400 KB, and no model reads more."""
+"""A longer text is cut, with a marker: an item of DynamoDB holds 400 KB, and no model reads more. Counted as it is
+stored: in JSON, where a control character takes six."""
 
 RECORD_TRIES = 3
 """A full row may have room again when the refused message is to be counted: then it is recorded after all."""
@@ -190,7 +191,7 @@ class Ingest:
             self.observer.happened("duplicate", conversation_id, reason="answered long ago")
             return "duplicate"
         message, content = take_content(message)
-        if content is not None and len(content.encode()) > MAX_CONTENT_BYTES:  # attachments, or a text all escapes
+        if content is not None and len(content.encode()) > MAX_CONTENT_BYTES:  # attachments
             self.observer.happened("rejected", conversation_id, reason=f"contents over {MAX_CONTENT_BYTES} bytes")
             return "rejected"
         await self.wake_ups.arm(wakeups.for_message(conversation_id, message.id, now_ms, self.timing))
@@ -377,7 +378,12 @@ def bounded(text: str) -> str:
     """Strip a blank text to nothing, and cut one over `MAX_TEXT_BYTES` with a marker."""
     if not text.strip():
         return ""
-    encoded = text.encode()
+    encoded = json.dumps(text, ensure_ascii=False)[1:-1].encode()
     if len(encoded) <= MAX_TEXT_BYTES:
         return text
-    return encoded[: MAX_TEXT_BYTES - len(CUT_MARKER.encode())].decode("utf-8", "ignore") + CUT_MARKER
+    cut = encoded[: MAX_TEXT_BYTES - len(json.dumps(CUT_MARKER))].decode("utf-8", "ignore")
+    while True:
+        try:
+            return f"{json.loads(f'"{cut}"')}{CUT_MARKER}"
+        except ValueError:
+            cut = cut[:-1]  # it ends in the midst of an escape: five characters at the most
