@@ -140,6 +140,7 @@ def test_a_time_is_read_in_each_of_its_forms(sent_at: object, at_ms: int | None)
         ({"id": 1.5}, "id"),
         ({"id": 2**60}, "id"),
         ({"id": "x" * 513}, "513 bytes; at most 512"),
+        ({"user_id": "x" * 257}, "257 bytes; at most 256"),
         ({"id": "a\0b"}, "NUL"),
         ({"conversation_id": None}, "conversation_id is missing"),
         ({"conversation_id": "\ud800"}, "Unicode"),

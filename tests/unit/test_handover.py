@@ -147,6 +147,21 @@ def test_a_persons_answer_is_ours_in_the_history_and_the_bot_keeps_still() -> No
     assert said == [("It left today.", "handled")]
 
 
+def test_what_a_person_answers_at_length_is_kept_beside_the_row() -> None:
+    """A row may be full of messages already."""
+    world = World()
+    world.write("a")
+    said = "x" * 200_000
+    assert run(handover(world).answered_by_person(CONVERSATION, said, START_MS, START_MS + HOUR_MS)) == "handled"
+    assert world.row.outbox is not None
+    assert (world.row.outbox.said, world.row.outbox.stored) == ("", True)
+    let_pass(world, START_MS + 1_000)
+    assert world.row.outbox is None
+    (turn,) = run(world.store.history(CONVERSATION, 5, world.clock.ms))
+    assert (turn.said, turn.delivery, [message.text for message in turn.messages]) == (said, "handled", ["a"])
+    assert run(handover(world).answered_by_person(CONVERSATION, said, START_MS, START_MS + HOUR_MS)) == "duplicate"
+
+
 def test_what_a_person_says_unasked_is_in_the_history_in_its_place() -> None:
     world = World()
     world.write("a")

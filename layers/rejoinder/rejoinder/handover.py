@@ -7,7 +7,7 @@ between leaves a wake-up for nothing, and the other order a conversation that no
 from dataclasses import dataclass, replace
 
 from rejoinder.ports import Clock, Observer, OnResume, Store, Transient, WakeUps
-from rejoinder.protocol.conversation import Outbox, Row, TurnRecord
+from rejoinder.protocol.conversation import Outbox, Row, TurnRecord, take_reply
 from rejoinder.protocol.identity import reply_id
 from rejoinder.protocol.outcomes import Handled
 from rejoinder.protocol.timing import LONGEST_PAUSE_MS, Timing
@@ -121,6 +121,9 @@ class Handover:
                 committed_at_ms=now_ms if said_at_ms is None else said_at_ms,
                 handled=True,
             )
+            outbox, content = take_reply(outbox)
+            if content is not None:
+                await self.store.put_text(conversation_id, outbox.reply_id, content, now_ms)
             await self.wake_ups.arm(replace(for_row(conversation_id, row, now_ms, self.timing), due_at_ms=now_ms))
             settled = await self.store.settle(conversation_id, row, outbox, now_ms)
             if isinstance(settled, Handled):

@@ -31,7 +31,7 @@ from rejoinder.ports import (
 )
 from rejoinder.protocol import wakeups
 from rejoinder.protocol.conversation import MAX_CONTENT_BYTES, Attachment, Message, Row, content_of, take_content
-from rejoinder.protocol.identity import MAX_PROVIDER_ID_BYTES, message_id, report_key
+from rejoinder.protocol.identity import MAX_AUTHOR_BYTES, MAX_PROVIDER_ID_BYTES, message_id, report_key
 from rejoinder.protocol.outcomes import Amended, Duplicate, Full, Overflowed, Overruled, Recorded, Room
 from rejoinder.protocol.timing import LATE_MS, Timing
 from rejoinder.protocol.unicode import valid
@@ -337,11 +337,15 @@ def stands(message: Message, edit: Message) -> bool:
 
 
 def what_is_oversized(inbound: Inbound) -> str | None:
-    """Name an id that is too long (or empty) to be kept on the row, of which a hundred must fit an item."""
-    bounds = {"message id": inbound.provider_id, "author": inbound.author, "address": inbound.address}
-    for name, text in bounds.items():
-        if len(text.encode("utf-8", "surrogatepass")) > MAX_PROVIDER_ID_BYTES:
-            return f"{name} over {MAX_PROVIDER_ID_BYTES} bytes"
+    """Name an id that is too long (or empty) to be kept on the row, which must fit an item when it is full."""
+    bounds = (
+        ("message id", inbound.provider_id, MAX_PROVIDER_ID_BYTES),
+        ("author", inbound.author, MAX_AUTHOR_BYTES),
+        ("address", inbound.address, MAX_PROVIDER_ID_BYTES),
+    )
+    for name, text, most in bounds:
+        if len(text.encode("utf-8", "surrogatepass")) > most:
+            return f"{name} over {most} bytes"
     return None if inbound.provider_id else "no message id"
 
 

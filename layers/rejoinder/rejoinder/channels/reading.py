@@ -96,7 +96,7 @@ def text_field(source: Mapping[str, Any], name: str, *, max_bytes: int | None = 
     return value
 
 
-def id_field(source: Mapping[str, Any], name: str) -> str:
+def id_field(source: Mapping[str, Any], name: str, *, max_bytes: int = MAX_ID_BYTES) -> str:
     """Read a required id: a text, or an integer, which is the same id written without quotes.
 
     Raises:
@@ -105,7 +105,7 @@ def id_field(source: Mapping[str, Any], name: str) -> str:
     value = source.get(name)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(integer_field(source, name))
-    text = text_field(source, name, max_bytes=MAX_ID_BYTES)
+    text = text_field(source, name, max_bytes=max_bytes)
     if not text.strip():
         raise Malformed(f"{name} is missing; every message needs one")
     if "\0" in text:

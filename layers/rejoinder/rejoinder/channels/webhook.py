@@ -48,7 +48,7 @@ from rejoinder.ports import (
     part_text,
 )
 from rejoinder.protocol.conversation import Attachment, Message
-from rejoinder.protocol.identity import ConversationId
+from rejoinder.protocol.identity import MAX_AUTHOR_BYTES, ConversationId
 from rejoinder.system import SystemClock
 
 FIELDS = {
@@ -207,7 +207,7 @@ class WebhookChannel:
         return Inbound(
             self._own(chat),
             reading.id_field(source, "id"),
-            reading.id_field(source, "user_id"),
+            reading.id_field(source, "user_id", max_bytes=MAX_AUTHOR_BYTES),
             reading.text_field(source, "text"),
             sent_at_ms=_sent_at_ms(source.get("sent_at")),
             author_name=reading.text_field(source, "user_name", max_bytes=reading.MAX_NAME_BYTES),

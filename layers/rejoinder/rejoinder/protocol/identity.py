@@ -9,6 +9,9 @@ MESSAGE_ID_BYTES = 8
 
 MAX_CONVERSATION_ID_BYTES = 512
 MAX_PROVIDER_ID_BYTES = 512
+MAX_AUTHOR_BYTES = 256
+"""Less than of the other ids: a row holds up to 200 messages (pending, and covered by the outbox), and 400 KB."""
+
 OWED_SHARDS = 8
 """Partitions of the index `owed`: enough that no one partition takes every conversation's writes."""
 

@@ -39,6 +39,9 @@ PASSING = frozenset(
 INVALID = "ValidationException"
 """The request itself is wrong, whoever sends it: a bug of ours, and never a matter of trying again."""
 
+TOO_LARGE = ("Item size has exceeded", "Item size to update has exceeded")
+"""How the message of an `INVALID` begins where an item would be over 400 KB (Amazon DynamoDB API reference)."""
+
 FIRST_PAUSE_MS = 50
 LONGEST_PAUSE_MS = 1_000
 
@@ -322,6 +325,10 @@ def passing(fault: BaseException) -> str:
             raise ConditionFailed(original.response.get("Item"))  # type: ignore[arg-type]  # not in the stubs
         if code in PASSING or status >= 500:
             return code
+        if code == INVALID and str(original.response["Error"].get("Message", "")).startswith(TOO_LARGE):
+            raise Transient(
+                "DynamoDB holds 400 KB an item, and this would be more: lower MAX_PENDING", ours=True
+            ) from fault
         if code == INVALID:
             raise fault
         raise Transient(f"DynamoDB refuses with {code}", ours=True) from fault
