@@ -26,6 +26,7 @@ from serialised_moto import REGION, serialised_moto
 
 if TYPE_CHECKING:
     from mypy_boto3_scheduler import EventBridgeSchedulerClient
+    from mypy_boto3_sqs import SQSClient
 
 WAKE_UP = WakeUp(CONVERSATION, ForMessage(b"\x00\xff8bytes"), START_MS, START_MS + 2_000, 3, (4, 5))
 BODY = {
@@ -276,11 +277,41 @@ def test_a_queue_that_is_gone_is_transient(cloud: Cloud) -> None:
         run(cloud.lanes("queue").arm(WAKE_UP))
 
 
+# --- what the queue may answer ---
+
+
+def refusal(code: str, status: int = 400) -> ClientError:
+    answer: Any = {"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(answer, "SendMessage")
+
+
+@pytest.mark.parametrize(
+    ("fault", "ours"),
+    [
+        (refusal("AccessDenied", 403), True),
+        (refusal("AccessDeniedException"), True),
+        (refusal("AWS.SimpleQueueService.NonExistentQueue"), True),
+        (refusal("KMS.AccessDeniedException"), True),
+        (NoCredentialsError(), True),
+        (refusal("RequestThrottled", 403), False),
+        (refusal("ThrottlingException"), False),
+        (refusal("SomethingNew", 503), False),
+        (EndpointConnectionError(endpoint_url="https://sqs"), False),
+        (ReadTimeoutError(endpoint_url="https://sqs"), False),
+    ],
+    ids=str,
+)
+def test_what_the_queue_refuses_passes_by_itself_or_is_our_fault(fault: Exception, ours: bool) -> None:
+    class Answering:
+        def send_message(self, **_: Any) -> None:
+            raise fault
+
+    with pytest.raises(Transient, match="https://queue") as raised:
+        Queue(cast("SQSClient", Answering()), "https://queue").send("{}")
+    assert raised.value.ours is ours
+
+
 # --- what the scheduler may answer ---
-
-
-def refusal(code: str) -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": "no"}}, "CreateSchedule")
 
 
 @dataclass

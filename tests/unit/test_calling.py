@@ -59,6 +59,7 @@ class Failing:
     ("error", "kind"),
     [
         (ClientError({"Error": {"Code": "AuthorizationError"}}, "Publish"), Permanent),
+        (ClientError({"Error": {"Code": "AccessDenied"}}, "Publish"), Permanent),
         (ClientError({"Error": {"Code": "InternalError"}}, "Publish"), Transient),
         (ClientError({"Error": {"Code": "Throttled"}}, "Publish"), Transient),
         (NoCredentialsError(), Permanent),

@@ -148,7 +148,7 @@ def test_a_topic_that_is_not_there_holds_nothing_up() -> None:
     world.write("refund!")
     let_pass(world, 10_000)
     assert world.channel.texts == ["A colleague will help you."]
-    assert (world.row.outbox, world.seen.count("handoff_unheard")) == (None, 1)
+    assert (world.row.outbox, world.seen.count("handoff_unheard"), world.seen.count("misconfigured")) == (None, 1, 1)
 
 
 def test_nobody_is_tried_for_ever() -> None:

@@ -16,8 +16,9 @@ SUBJECT = "A conversation needs a person"
 """Of an e-mail: at most 99 characters (Publish, Amazon SNS API Reference)."""
 
 OURS = frozenset({
-    "AuthorizationError", "InvalidParameter", "InvalidSecurity", "InvalidClientTokenId", "NotFound", "KMSAccessDenied",
-    "KMSDisabled", "KMSInvalidState", "KMSNotFound", "KMSOptInRequired", "EndpointDisabled",
+    "AccessDenied", "AccessDeniedException", "AuthorizationError", "EndpointDisabled", "InvalidClientTokenId",
+    "InvalidParameter", "InvalidSecurity", "KMSAccessDenied", "KMSDisabled", "KMSInvalidState", "KMSNotFound",
+    "KMSOptInRequired", "NotFound",
 })  # fmt: skip
 """Refusals that no later try mends (Publish, Amazon SNS API Reference, "Errors")."""
 

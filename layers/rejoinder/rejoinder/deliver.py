@@ -197,8 +197,9 @@ async def call_a_person(conversation_id: str, lease: Lease, outbox: Outbox, outs
         return None
     try:
         await outside.notifier.call(conversation_id, outbox.handoff)
-    except Permanent as fault:
+    except Permanent as fault:  # topic or permission are wrong
         outside.observer.happened("handoff_unheard", conversation_id, reason=str(fault))
+        outside.observer.happened("misconfigured", conversation_id, reason=str(fault))
     except Transient as fault:
         tries = lease.token - outbox.token + 1
         if tries <= outside.timing.max_sends:

@@ -37,7 +37,9 @@ async def generate(wake_up: WakeUp, deadline_ms: int, outside: Outside) -> None:
     try:
         ending = await look(wake_up, deadline_ms, outside)
     except Transient as fault:
-        outside.observer.happened("unavailable", wake_up.conversation_id, reason=str(fault))
+        outside.observer.happened(
+            "misconfigured" if fault.ours else "unavailable", wake_up.conversation_id, reason=str(fault)
+        )
         following: WakeUp | DeadLetter | None = wakeups.after_fault(wake_up, outside.clock.now_ms(), outside.timing)
     else:
         following = wakeups.following(
@@ -84,4 +86,6 @@ async def arm_expiry(conversation_id: str, row: Row, outside: Outside) -> None:
     try:
         await outside.wake_ups.arm(wakeups.at_expiry(conversation_id, row, outside.clock.now_ms()))
     except Transient as fault:  # the wake-up that is being handled comes again if I crash, only later
-        outside.observer.happened("expiry_unarmed", conversation_id, reason=str(fault))
+        outside.observer.happened(
+            "misconfigured" if fault.ours else "expiry_unarmed", conversation_id, reason=str(fault)
+        )

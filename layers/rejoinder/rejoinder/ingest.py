@@ -100,8 +100,9 @@ class Ingest:
         except Permanent as refusal:
             return self._refuse(404, str(refusal))
         except Transient as fault:
-            what = "misconfigured" if fault.ours else "unavailable"
-            self.observer.happened(what, channel=channel_name, reason=str(fault))
+            self.observer.happened(
+                "misconfigured" if fault.ours else "unavailable", channel=channel_name, reason=str(fault)
+            )
             return Response(503, json.dumps({"error": "try again later"}))
 
     async def _verified(self, channel: Channel, name: str, request: Request, now_ms: int) -> Channel:
@@ -326,7 +327,9 @@ class Ingest:
         try:
             await self.wake_ups.guarantee(wake_up)
         except Transient as fault:  # the queue's promise stands; the second service's is an extra
-            self.observer.happened("guarantee_failed", wake_up.conversation_id, reason=str(fault))
+            self.observer.happened(
+                "misconfigured" if fault.ours else "guarantee_failed", wake_up.conversation_id, reason=str(fault)
+            )
 
 
 def stands(message: Message, edit: Message) -> bool:

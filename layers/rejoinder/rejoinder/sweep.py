@@ -73,6 +73,6 @@ async def sweep(
             await wake_ups.arm(wakeups.for_row(conversation_id, row, now_ms, timing_of(conversation_id)))
             armed += 1
         except Transient as fault:
-            observer.happened("unavailable", conversation_id, reason=str(fault))
+            observer.happened("misconfigured" if fault.ours else "unavailable", conversation_id, reason=str(fault))
     observer.happened("swept", owing=owing, armed=armed, oldest_ms=oldest_ms)
     return Swept(owing, armed, oldest_ms)

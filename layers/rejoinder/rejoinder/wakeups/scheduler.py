@@ -12,11 +12,12 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError  # noqa: A004  # botocore's
+from botocore.exceptions import BotoCoreError, ClientError
 
 from rejoinder.ports import Clock, Ids, Transient
 from rejoinder.protocol.wakeups import WakeUp
 from rejoinder.wakeups.codec import encode
+from rejoinder.wakeups.refusals import code_of, passes
 
 if TYPE_CHECKING:
     from mypy_boto3_scheduler import EventBridgeSchedulerClient
@@ -36,10 +37,6 @@ RETRY_AGE_S = 3_600
 
 NAME_TAKEN = "ConflictException"
 REFUSED_TIME = "ValidationException"
-NO_ANSWER = "NoAnswer"
-PASSING = frozenset(
-    {"InternalServerException", NO_ANSWER, "RequestLimitExceeded", "ServiceUnavailable", "ThrottlingException"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +82,12 @@ class Schedules:
                 code = code_of(error)
                 if code == REFUSED_TIME:
                     earliest_ms += PAST_MARGIN_MS  # their clock is ahead of ours
-                elif code != NAME_TAKEN and code not in PASSING:
+                elif code != NAME_TAKEN and not passes(error):
                     # no such group, no permission: the deployment is wrong, and no retry mends it
                     raise Transient(f"schedule group {self.group}: {error}", ours=True) from error
                 if attempt == TRIES or self.clock.now_ms() >= give_up_at_ms:
                     raise Transient(f"schedule group {self.group}: {error}", ours=code == REFUSED_TIME) from error
-                if code in PASSING:
+                if passes(error):
                     self._pause(attempt)
 
     def _create(self, wake_up: WakeUp, at_ms: int) -> None:
@@ -114,13 +111,6 @@ class Schedules:
         """Wait twice as long each time, with jitter, so that throttled callers do not come back together."""
         longest_s = FIRST_PAUSE_S * 2 ** (attempt - 1)
         self.sleep(longest_s * (0.5 + random.random() / 2))  # noqa: S311  # jitter is no secret
-
-
-def code_of(error: ClientError | BotoCoreError) -> str:
-    """The service's own word for what it refused; `NO_ANSWER` where it did not answer, empty where it was not asked."""
-    if isinstance(error, ClientError):
-        return error.response.get("Error", {}).get("Code", "")
-    return NO_ANSWER if isinstance(error, ConnectionError | HTTPClientError) else ""
 
 
 def schedule_name(conversation_id: str, fresh: str) -> str:

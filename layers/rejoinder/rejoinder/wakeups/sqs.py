@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from rejoinder.ports import Transient
+from rejoinder.wakeups.refusals import passes
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -36,4 +37,5 @@ class Queue:
         try:
             self.client.send_message(QueueUrl=self.url, MessageBody=body, DelaySeconds=-(-bounded_ms // 1_000))
         except (ClientError, BotoCoreError) as error:
-            raise Transient(f"SQS did not take a message for {self.url}: {error}") from error
+            reason = f"SQS did not take a message for {self.url}: {error}"
+            raise Transient(reason, ours=not passes(error)) from error
