@@ -135,9 +135,15 @@ def test_the_bound_is_read_as_it_is_written() -> None:
 @pytest.mark.parametrize(
     ("text", "said"), [("mesages=2", "unknown"), ("crashes=x", "whole number"), ("in_doubt=maybe", "hold or resend")]
 )
-def test_a_bound_that_means_nothing_is_refused_with_the_fix(text: str, said: str) -> None:
+def test_a_bound_that_means_nothing_is_refused_with_the_fix(
+    text: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(ValueError, match=said):
         Bound.parse(text)
+    with pytest.raises(SystemExit) as ended:
+        prove.main([text])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

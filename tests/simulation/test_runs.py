@@ -39,6 +39,26 @@ def test_kept_seeds(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert replay.main(arguments.split()) == 0, capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("words", "example"),
+    [
+        ("--only x", "3,17"),
+        ("--only 3:4", "3,17"),
+        ("--only 3,", "3,17"),
+        ("--without 17", "17:3,17:4"),
+        ("--without 17:-3", "17:3,17:4"),
+        ("--spared 17:3", "17:12:3"),
+    ],
+)
+def test_a_place_that_means_nothing_is_refused_with_the_fix(
+    words: str, example: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        replay.main(["5", *words.split()])
+    assert ended.value.code == 2
+    assert f"such as {example}" in capsys.readouterr().err
+
+
 def test_nearly_every_call_fails() -> None:
     """One call of four meets a fault: nothing is lost all the same."""
     Run(Plan(11, conversations=30, faults_in_10k=2_500)).play()

@@ -18,7 +18,7 @@ BAR = 40
 def main(arguments: list[str] | None = None) -> int:
     """Explore what the command line names. Answers with 1 where a promise is broken."""
     told = argparse.ArgumentParser(prog="python -m rejoinder.simulator.prove", description=__doc__)
-    told.add_argument("bounds", nargs="*", type=Bound.parse, help="as messages=3,crashes=1 (default: the one of CI)")
+    told.add_argument("bounds", nargs="*", type=bound, help="as messages=3,crashes=1 (default: the one of CI)")
     told.add_argument("--cores", type=int, default=2, help="how many bounds are explored side by side")
     told.add_argument("--max-states", type=int, help="stop each after so many states, without a verdict")
     wanted = told.parse_args(arguments)
@@ -29,6 +29,18 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
         failed += result.broken is not None
     return 1 if failed else 0
+
+
+def bound(text: str) -> Bound:
+    """Read a bound.
+
+    Raises:
+        argparse.ArgumentTypeError: with what is wrong; of a plain ValueError argparse tells nothing.
+    """
+    try:
+        return Bound.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def side_by_side(work: list[tuple[Bound, int | None]], cores: int) -> Iterator[Result]:

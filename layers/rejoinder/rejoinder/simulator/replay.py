@@ -5,6 +5,7 @@ A failing run prints this command, made as small as it can be. Without a failure
 
 import argparse
 import sys
+from collections.abc import Callable
 
 from rejoinder.simulator.plan import Plan
 from rejoinder.simulator.runs import Run
@@ -24,9 +25,9 @@ def main(arguments: list[str] | None = None) -> int:
         wanted.faults_in_10k,
         wanted.skew_ms,
         wanted.sweeps,
-        only=None if wanted.only is None else frozenset(int(one) for one in wanted.only.split(",")),
-        without=frozenset((int(a), int(b)) for a, b in (one.split(":") for one in listed(wanted.without))),
-        spared=frozenset((int(a), int(b), int(c)) for a, b, c in (one.split(":") for one in listed(wanted.spared))),
+        only=None if wanted.only is None else frozenset(one for (one,) in wanted.only),
+        without=frozenset(wanted.without),
+        spared=frozenset(wanted.spared),
     )
     run = Run(plan)
     try:
@@ -42,9 +43,20 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def listed(words: str | None) -> list[str]:
-    """Split a comma-separated list, which may be absent."""
-    return words.split(",") if words else []
+def places(parts: int, example: str) -> Callable[[str], list[tuple[int, ...]]]:
+    """Give what reads a list of places, each of so many whole numbers.
+
+    Raises:
+        argparse.ArgumentTypeError: when that reads anything else.
+    """
+
+    def read(text: str) -> list[tuple[int, ...]]:
+        found = [one.split(":") for one in text.split(",")]
+        if not all(len(one) == parts and all(part.isdecimal() for part in one) for one in found):
+            raise argparse.ArgumentTypeError(f"{text[:80]!r} is no list of whole numbers such as {example}")
+        return [tuple(map(int, one)) for one in found]
+
+    return read
 
 
 def parser() -> argparse.ArgumentParser:
@@ -56,9 +68,16 @@ def parser() -> argparse.ArgumentParser:
     told.add_argument("--faults-in-10k", type=int, default=_DEFAULT.faults_in_10k, help="of 10,000 calls")
     told.add_argument("--skew-ms", type=int, default=_DEFAULT.skew_ms, help="how far clocks may be off")
     told.add_argument("--sweeps", action="store_true", help="let the sweep run each five minutes")
-    told.add_argument("--only", help="conversations, as 17 or 3,17; their history is told")
-    told.add_argument("--without", help="messages that are left out, as 17:3,17:4")
-    told.add_argument("--spared", help="faults that do not happen, as 17:12:3 (conversation, invocation, call)")
+    told.add_argument("--only", type=places(1, "3,17"), help="conversations, as 17 or 3,17; their history is told")
+    told.add_argument(
+        "--without", type=places(2, "17:3,17:4"), default=(), help="messages that are left out, as 17:3,17:4"
+    )
+    told.add_argument(
+        "--spared",
+        type=places(3, "17:12:3"),
+        default=(),
+        help="faults that do not happen, as 17:12:3 (conversation, invocation, call)",
+    )
     return told
 
 
