@@ -278,7 +278,9 @@ def test_a_state_has_at_most_64_kb(length: int, fits: bool) -> None:
 
 
 @given(
-    st.dictionaries(st.text(max_size=5), st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))
+    st.dictionaries(
+        st.text(max_size=5), st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=8)
+    )
 )
 def test_any_json_state_comes_back_as_it_was(state: dict[str, Any]) -> None:
     result = answer(changing(lambda own: own.update(state)), turn(state={}))
