@@ -15,12 +15,14 @@ from rejoinder.protocol.conversation import (
     Message,
     Row,
 )
+from rejoinder.protocol.invariants import broken
 from rejoinder.protocol.outcomes import (
     Amended,
     Claimed,
     Duplicate,
     Full,
     Handled,
+    Lost,
     NotDue,
     Overflowed,
     Overruled,
@@ -204,6 +206,29 @@ def test_a_person_settles_no_words_that_were_edited_since_they_were_read(store: 
     assert isinstance(settled, Handled)
     assert settled.row.outbox is not None
     assert settled.row.outbox.messages == (ONE, EDITED)
+
+
+def test_a_person_settles_what_they_have_read_and_the_rest_keeps_its_window(store: Store, given: Given) -> None:
+    """Who generates meanwhile has lost its lease, live or not."""
+    claimed = given.claimed(ONE, TWO)
+    read = run(store.pause(ANA, DUE + 60_000, DUE)).row
+    by_hand = replace(outbox((ONE,)), parts=(), handled=True, token=claimed.lease_token)
+    settled = run(store.settle(ANA, read, by_hand, DUE))
+    assert isinstance(settled, Handled)
+    row = settled.row
+    assert (row.pending, row.answered, row.lease_owner, row.lease_expires_at_ms) == ((TWO,), 1, None, None)
+    assert isinstance(run(store.commit(ANA, LEASE, claimed, outbox(claimed.pending), DUE)), Lost)
+    assert broken(row) == []
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_window_closes_with_the_last_message_that_a_person_settles(store: Store, given: Given, count: int) -> None:
+    opened = given.recorded(ONE, TWO)
+    read = run(store.pause(ANA, NOW + 60_000, NOW)).row
+    by_hand = replace(outbox(read.pending[:count]), parts=(), handled=True)
+    settled = run(store.settle(ANA, read, by_hand, NOW))
+    assert isinstance(settled, Handled)
+    assert settled.row.window_opened_at_ms == (None if count == 2 else opened.window_opened_at_ms)
 
 
 # --- claim, resume, renew ---------------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ WEIGHTED: list[tuple[int, str, list[st.SearchStrategy[Any]]]] = [
     (1, "half_a_lease", [WHICH, st.sampled_from(["finish_owing", "renew"]), st.booleans()]),
     (2, "pause", [st.sampled_from([500, 5_000, 120_000])]),
     (1, "unpause", []),
-    (2, "settle", [st.booleans()]),
+    (2, "settle", [st.booleans(), st.booleans()]),
     (2, "promise", [WHICH]),
     (1, "repeat", []),
     (1, "forget", []),
@@ -202,8 +202,8 @@ class RowSideBySide(SideBySide):
     def unpause(self) -> None:
         self.both("unpause")
 
-    def settle(self, stale: bool) -> None:
-        """By the row as it is, or by one that was read before somebody claimed."""
+    def settle(self, stale: bool, first: bool) -> None:
+        """Everything, or the first message; by the row as it is, or by one that was read before somebody claimed."""
         read = self.row
         if not read.pending:
             return
@@ -211,7 +211,9 @@ class RowSideBySide(SideBySide):
             read = self.holdings[0].claimed
         elif stale:
             read = replace(read, amended=read.amended + 1)
-        outbox = Outbox(f"by-hand-{next(self.owners)}", (), read.pending, said="I am on it.", handled=True)
+        outbox = Outbox(
+            f"by-hand-{next(self.owners)}", (), read.pending[: 1 if first else None], said="I am on it.", handled=True
+        )
         self.both("settle", read, outbox, self.now_ms)
 
     def holding(self, which: int) -> Holding | None:

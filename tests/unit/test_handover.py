@@ -138,7 +138,7 @@ def test_an_end_that_cannot_be_woken_is_reported() -> None:
 def test_a_persons_answer_is_ours_in_the_history_and_the_bot_keeps_still() -> None:
     world = World()
     world.write("where is my order?")
-    run(handover(world).answered_by_person(CONVERSATION, "It left today.", START_MS, START_MS + HOUR_MS))
+    run(handover(world).answered_by_person(CONVERSATION, "It left today.", START_MS + 1, HOUR_MS))
     let_pass(world, START_MS + 2 * HOUR_MS)
     assert world.channel.sent == []
     world.write("thank you")
@@ -152,14 +152,14 @@ def test_what_a_person_answers_at_length_is_kept_beside_the_row() -> None:
     world = World()
     world.write("a")
     said = "x" * 200_000
-    assert run(handover(world).answered_by_person(CONVERSATION, said, START_MS, START_MS + HOUR_MS)) == "handled"
+    assert run(handover(world).answered_by_person(CONVERSATION, said, START_MS + 1, HOUR_MS)) == "handled"
     assert world.row.outbox is not None
     assert (world.row.outbox.said, world.row.outbox.stored) == ("", True)
     let_pass(world, START_MS + 1_000)
     assert world.row.outbox is None
     (turn,) = run(world.store.history(CONVERSATION, 5, world.clock.ms))
     assert (turn.said, turn.delivery, [message.text for message in turn.messages]) == (said, "handled", ["a"])
-    assert run(handover(world).answered_by_person(CONVERSATION, said, START_MS, START_MS + HOUR_MS)) == "duplicate"
+    assert run(handover(world).answered_by_person(CONVERSATION, said, START_MS + 1, HOUR_MS)) == "duplicate"
 
 
 def test_what_a_person_says_unasked_is_in_the_history_in_its_place() -> None:
@@ -168,23 +168,12 @@ def test_what_a_person_says_unasked_is_in_the_history_in_its_place() -> None:
     world.settle()
     said_at_ms = world.clock.ms
     for expected in ("handled", "duplicate"):
-        outcome = run(
-            handover(world).answered_by_person(CONVERSATION, "By the way: we moved.", said_at_ms, said_at_ms + 60_000)
-        )
+        outcome = run(handover(world).answered_by_person(CONVERSATION, "By the way: we moved.", said_at_ms, 60_000))
         assert outcome == expected
     world.settle()
     world.write("b")
     world.settle()
     assert [turn.said for turn in world.bot.turns[1].history] == ["re: a", "By the way: we moved."]
-
-
-def test_a_person_cannot_settle_what_somebody_is_at_work_on() -> None:
-    world = World()
-    world.write("a")
-    world.clock.ms += 2_000
-    run(world.store.claim(CONVERSATION, "at work", world.clock.ms))
-    with pytest.raises(Transient, match="at work"):
-        run(handover(world).answered_by_person(CONVERSATION, "Hello!", world.clock.ms, world.clock.ms + HOUR_MS))
 
 
 def test_a_flood_in_a_pause_is_settled_and_nothing_is_refused() -> None:
@@ -216,7 +205,7 @@ def test_settling_is_recognised_when_it_is_repeated() -> None:
     world.write("a")
     run(handover(world).pause(CONVERSATION, START_MS + HOUR_MS))
     read = world.row
-    run(handover(world).settle(CONVERSATION, "done"))
+    assert run(handover(world).settle(CONVERSATION))
     outbox = world.row.outbox
     assert outbox is not None
     again = run(world.store.settle(CONVERSATION, read, outbox, world.clock.ms))
@@ -241,7 +230,7 @@ def test_what_a_person_says_while_a_reply_waits_is_kept_at_once() -> None:
     world = behind_a_reply()
     said_at_ms = world.clock.ms
     for expected in ("handled", "duplicate"):
-        outcome = run(handover(world).answered_by_person(CONVERSATION, "Me again.", said_at_ms, START_MS + HOUR_MS))
+        outcome = run(handover(world).answered_by_person(CONVERSATION, "Me again.", said_at_ms, HOUR_MS))
         assert outcome == expected
     world.settle()
     assert world.channel.texts == ["re: a", "re: b"]
@@ -261,8 +250,8 @@ def test_two_settlements_of_the_same_messages_are_told_apart() -> None:
     people = handover(world)
     row = run(people.pause(CONVERSATION, START_MS + HOUR_MS))
     assert told_apart(row, "", None) != told_apart(row, "Hello!", START_MS)
-    assert run(people.settle(CONVERSATION, ""))
+    assert run(people.settle(CONVERSATION))
     world.settle()
-    assert run(people.answered_by_person(CONVERSATION, "Hello!", START_MS, START_MS + HOUR_MS)) == "handled"
+    assert run(people.answered_by_person(CONVERSATION, "Hello!", START_MS + 1, HOUR_MS)) == "handled"
     said = [turn.said for turn in run(world.store.history(CONVERSATION, 9, world.clock.ms))]
     assert sorted(said) == ["", "Hello!"]

@@ -169,7 +169,7 @@ def test_an_edit_between_a_persons_look_and_their_answer_is_in_the_history() -> 
             await MemoryWakeUps.arm(self, wake_up)
 
     people = replace(world.ingest.handover, wake_ups=Interrupted())
-    assert run(people.settle(CONVERSATION, "I am on it."))
+    assert run(people.answered_by_person(CONVERSATION, "I am on it.", world.clock.ms + 1, 60_000)) == "handled"
     assert world.row.outbox is not None
     assert [message.text for message in world.row.outbox.messages] == ["better"]
 

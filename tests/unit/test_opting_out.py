@@ -8,7 +8,7 @@ import pytest
 from fakes import CONVERSATION, START_MS, LinesChannel, World, message
 from rejoinder.ports import BotFailed, Edited, Inbound, Policy, Replied, Reply, Request, Text, Transient
 from rejoinder.protocol import transitions
-from rejoinder.protocol.conversation import Consent, Row, TurnRecord
+from rejoinder.protocol.conversation import Consent, Lease, Outbox, Row, TurnRecord
 from rejoinder.protocol.outcomes import Overruled
 from rejoinder.protocol.timing import Timing
 from rejoinder.run import run
@@ -207,14 +207,17 @@ def test_a_start_that_was_refused_undoes_no_stop_when_there_is_room_again() -> N
     assert transitions.record(with_room, CONVERSATION, start, START_MS, Timing()) == Overruled(with_room)
 
 
-def test_a_stop_does_not_wait_for_who_is_at_work_in_a_pause() -> None:
+def test_a_stop_does_not_wait_for_a_reply_that_is_going_out_in_a_pause() -> None:
     """Anything else at the bound is told to come again, and some providers bring nothing a second time."""
     world = flooded()
     world.clock.ms += 2_000
-    run(world.store.claim(CONVERSATION, "at work", world.clock.ms))
+    claimed = run(world.store.claim(CONVERSATION, "at work", world.clock.ms)).row
+    lease = Lease("at work", claimed.lease_token)
+    run(world.store.commit(CONVERSATION, lease, claimed, Outbox("r", ("one",), claimed.pending), world.clock.ms))
+    assert world.write("2", "one more thing").status == 200
     run(world.store.pause(CONVERSATION, world.clock.ms + 60_000, world.clock.ms))
-    assert world.write("2", "and more").status == 503
-    assert world.write("3", "STOP").status == 200
+    assert world.write("3", "and more").status == 503
+    assert world.write("4", "STOP").status == 200
     assert world.row.opted_out_at_ms == world.clock.ms
 
 

@@ -21,7 +21,7 @@ from rejoinder.ports import (
     Turn,
     Work,
 )
-from rejoinder.protocol.conversation import Lease, Message, Row
+from rejoinder.protocol.conversation import Lease, Message, Row, TurnRecord
 from rejoinder.protocol.identity import reply_id
 from rejoinder.protocol.outcomes import Lost, Promised
 
@@ -40,6 +40,7 @@ async def answer(
     row: Row,
     lease: Lease,
     messages: tuple[Message, ...],
+    history: tuple[TurnRecord, ...],
     channel: Channel | None,
     deadline_ms: int,
     outside: Outside,
@@ -47,7 +48,7 @@ async def answer(
     """Run the bot, renewing the lease, until it answers, fails, or its time is over."""
     if channel is None or says_nothing(conversation_id, row, outside):
         return Replied(Reply())
-    turn = await begun(conversation_id, row, lease, messages, deadline_ms, outside)
+    turn = await begun(conversation_id, row, lease, messages, history, deadline_ms, outside)
     await channel.typing(row.pending[-1])
     work = await outside.bot.start(turn)
     due_ms = errands(channel, outside)
@@ -75,15 +76,20 @@ async def answer(
 
 
 async def begun(
-    conversation_id: str, row: Row, lease: Lease, messages: tuple[Message, ...], deadline_ms: int, outside: Outside
+    conversation_id: str,
+    row: Row,
+    lease: Lease,
+    messages: tuple[Message, ...],
+    history: tuple[TurnRecord, ...],
+    deadline_ms: int,
+    outside: Outside,
 ) -> Turn:
     """Put together what the bot is given."""
-    now_ms = outside.clock.now_ms()
     return Turn(
         conversation_id,
         messages,
-        await outside.store.history(conversation_id, outside.policy.history_turns, now_ms),
-        json.loads(await outside.store.state(conversation_id, now_ms) or "{}"),
+        history,
+        json.loads(await outside.store.state(conversation_id, outside.clock.now_ms()) or "{}"),
         deadline_ms=deadline_ms,
         attempt=row.attempts,
         overflowed=row.overflowed,

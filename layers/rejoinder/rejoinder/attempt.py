@@ -27,6 +27,7 @@ from rejoinder.protocol.conversation import (
 )
 from rejoinder.protocol.identity import reply_id
 from rejoinder.protocol.outcomes import Committed, Lost, Paused, Released, Superseded
+from rejoinder.protocol.pausing import answered_in
 from rejoinder.protocol.transitions import mine
 from rejoinder.protocol.wakeups import ForReceived, WakeUp
 
@@ -53,12 +54,25 @@ async def generate_and_commit(
     conversation_id: str, row: Row, lease: Lease, deadline_ms: int, outside: Outside
 ) -> Committed | Released | Lost:
     """Bring the attempt to its commit, or give the lease back. Nothing is sent here."""
+    turns = max(outside.policy.history_turns, 1)  # the last one may say what a person has answered
+    history = await outside.store.history(conversation_id, turns, outside.clock.now_ms())
+    if history and (messages := answered_in(history[-1], row)):
+        outbox = Outbox(
+            reply_id(conversation_id, lease.owner),
+            (),
+            messages,
+            token=lease.token,
+            committed_at_ms=history[-1].at_ms,
+            handled=True,
+        )
+        return await commit(conversation_id, row, lease, outbox, outside)
     channel, messages = await prepare(conversation_id, row, outside)
     result: Replied | BotFailed | Outdated | Lost
     if row.attempts > outside.timing.max_attempts:  # earlier holders crashed: not once more
         result = BotFailed("every attempt crashed or timed out")
     else:
-        result = await answer(conversation_id, row, lease, messages, channel, deadline_ms, outside)
+        history = history if outside.policy.history_turns else ()
+        result = await answer(conversation_id, row, lease, messages, history, channel, deadline_ms, outside)
     if isinstance(result, Lost):
         outside.observer.happened("lost", conversation_id, token=lease.token, at="generation")
         return result
@@ -164,14 +178,18 @@ def fallback(
 async def commit(
     conversation_id: str, row: Row, lease: Lease, outbox: Outbox, outside: Outside
 ) -> Committed | Released | Lost:
-    """Recheck and commit in one write; a reply that is outdated by then leaves no trace."""
+    """Recheck and commit in one write; a reply that is outdated by then leaves no trace.
+
+    What a person has answered needs no recheck: whatever is newer stays pending.
+    """
     outbox, content = take_reply(outbox)
     if content is not None:
         await outside.store.put_text(conversation_id, outbox.reply_id, content, outside.clock.now_ms())
     now_ms = outside.clock.now_ms()
     if outbox.pause_until_ms is not None:  # a pause's end is armed before the pause is set
         await outside.wake_ups.arm(WakeUp(conversation_id, ForReceived(0), now_ms, outbox.pause_until_ms))
-    committed = await outside.store.commit(conversation_id, lease, row, outbox, now_ms)
+    write = outside.store.commit_partial if outbox.handled else outside.store.commit
+    committed = await write(conversation_id, lease, row, outbox, now_ms)
     if isinstance(committed, Superseded) and row.superseded >= outside.timing.max_superseded:
         # who never stops typing is answered too; the newer messages stay pending
         committed = await outside.store.commit_partial(conversation_id, lease, row, outbox, now_ms)

@@ -7,9 +7,10 @@ between leaves a wake-up for nothing, and the other order a conversation that no
 from dataclasses import dataclass, replace
 
 from rejoinder.ports import Clock, Observer, OnResume, Store, Transient, WakeUps
-from rejoinder.protocol.conversation import Outbox, Row, TurnRecord, take_reply
+from rejoinder.protocol.conversation import Outbox, Row, TurnRecord, take_reply, with_reply
 from rejoinder.protocol.identity import reply_id
-from rejoinder.protocol.outcomes import Handled
+from rejoinder.protocol.outcomes import Handled, Unsettled
+from rejoinder.protocol.pausing import written_before
 from rejoinder.protocol.timing import LONGEST_PAUSE_MS, Timing
 from rejoinder.protocol.wakeups import ForReceived, WakeUp, for_row
 
@@ -37,13 +38,16 @@ class Handover:
     async def pause(self, conversation_id: str, until_ms: int) -> Row:
         """Keep the bot still until a time (epoch ms); a reply in the making is thrown away at its commit.
 
-        A longer pause that somebody else has set stays. One over `LONGEST_PAUSE_MS` is cut to that.
+        A longer pause that somebody else has set stays. One over `LONGEST_PAUSE_MS` is cut to that, and one whose end
+        is past is none.
 
         Raises:
             Transient: nothing was set, or the store cannot be asked; try again.
         """
         now_ms = self.clock.now_ms()
-        until_ms = min(max(until_ms, now_ms), now_ms + LONGEST_PAUSE_MS)
+        if until_ms <= now_ms:
+            return await self.store.read(conversation_id)
+        until_ms = min(until_ms, now_ms + LONGEST_PAUSE_MS)
         await self.wake_ups.arm(WakeUp(conversation_id, ForReceived(0), now_ms, until_ms))
         paused = await self.store.pause(conversation_id, until_ms, now_ms)
         self.observer.happened("paused", conversation_id, until_ms=paused.row.paused_until_ms)
@@ -57,15 +61,20 @@ class Handover:
                 what is pending waits for the pause's own end, for the sweep, or for the next message.
         """
         if self.on_resume == "handled":
-            await self.settle(conversation_id, "")
+            await self.settle(conversation_id)
         continued = await self.store.unpause(conversation_id)
         self.observer.happened("continued", conversation_id, pending=len(continued.row.pending))
         if continued.row.owes:
             await self.wake_ups.arm(for_row(conversation_id, continued.row, self.clock.now_ms(), self.timing))
         return continued.row
 
-    async def answered_by_person(self, conversation_id: str, said: str, said_at_ms: int, until_ms: int) -> str:
-        """Take a person's own message on our side: a pause, everything pending is handled, and the history has it.
+    async def answered_by_person(self, conversation_id: str, said: str, said_at_ms: int, pause_ms: int) -> str:
+        """Take a person's own message on our side: a pause, what was written before it is handled, the history has it.
+
+        All of it counts from when it was said, and not from when it came: what comes late may be no reason for a pause
+        any more, and answers nothing that was written since. Where a reply is in the outbox there is no place for what
+        the person has answered: then the words go into the history alone, and say up to where they answer. Whoever
+        claims next leaves that to them (`pausing.answered_in`).
 
         Returns:
             `handled`, or `duplicate` where the same was taken before.
@@ -74,19 +83,18 @@ class Handover:
             Transient: try again; a repeat does no harm.
         """
         if await self.in_history(conversation_id, said, said_at_ms):
-            return "duplicate"  # of long ago, perhaps: it must not pause the bot again
-        row = await self.pause(conversation_id, until_ms)
-        if row.outbox is not None and row.outbox.handled and row.outbox.committed_at_ms == said_at_ms:
             return "duplicate"
-        if await self.in_history(conversation_id, said, said_at_ms):  # since the first look
+        await self.pause(conversation_id, min(said_at_ms, self.clock.now_ms()) + pause_ms)
+        settled = await self._settle(conversation_id, said, said_at_ms)
+        if isinstance(settled, Handled):
+            return "duplicate" if settled.repeated else "handled"
+        if await self.in_history(conversation_id, said, said_at_ms):  # since the first look, or by a lost write of ours
             return "duplicate"
-        if row.pending:
-            if await self.settle(conversation_id, said, said_at_ms):
-                return "handled"
-            if await self.in_history(conversation_id, said, said_at_ms):  # by a write of ours whose answer was lost
-                return "handled"
-        record = TurnRecord(row.answered, row.lease_token, said_at_ms, (), said=said, delivery="handled")
+        row = settled.row
+        up_to = row.answered + len(written_before(row.pending, said_at_ms))
+        record = TurnRecord(up_to, row.lease_token, said_at_ms, (), said=said, delivery="handled")
         await self.store.put_turn(conversation_id, record, self.clock.now_ms())
+        self.observer.happened("handled", conversation_id, messages=up_to - row.answered)
         return "handled"
 
     async def in_history(self, conversation_id: str, said: str, said_at_ms: int) -> bool:
@@ -98,44 +106,69 @@ class Handover:
         turns = await self.store.history(conversation_id, LOOKED_BACK, self.clock.now_ms())
         return any(turn.delivery == "handled" and (turn.at_ms, turn.said) == (said_at_ms, said) for turn in turns)
 
-    async def settle(self, conversation_id: str, said: str, said_at_ms: int | None = None) -> bool:
+    async def settle(self, conversation_id: str) -> bool:
         """Count everything pending as handled by a person; False where nothing is pending, or nothing can be settled.
 
-        The wake-up that writes it into the history is armed before. There is one outbox: where a reply waits in it for
-        the pause's end, what is pending waits as well.
+        There is one outbox: where a reply waits in it for the pause's end, what is pending waits as well.
 
         Raises:
-            Transient: somebody is at work on the conversation, or the store cannot be asked.
+            Transient: a reply is just being delivered, or the store cannot be asked.
+        """
+        settled = await self._settle(conversation_id, "", None)
+        row = settled.row
+        if isinstance(settled, Handled):
+            return True
+        if not row.pending or row.paused_until_ms is None:
+            return False
+        if row.outbox is None or row.delivers_in_pause or row.held_at(self.clock.now_ms()):
+            raise Transient("somebody is at work on the conversation")
+        return False
+
+    async def _settle(self, conversation_id: str, said: str, said_at_ms: int | None) -> Handled | Unsettled:
+        """Settle what a person has answered: all that was written before `said_at_ms`, where that is given.
+
+        The wake-up that writes it into the history is armed before. A row that moves meanwhile is read again.
         """
         for _ in range(SETTLE_TRIES):
             row = await self.store.read(conversation_id)
+            if said_at_ms is not None and await self._has(conversation_id, row.outbox, said, said_at_ms):
+                return Handled(row, repeated=True)
+            answers = row.pending if said_at_ms is None else written_before(row.pending, said_at_ms)
+            if not answers or row.paused_until_ms is None or row.outbox is not None:
+                return Unsettled(row)
             now_ms = self.clock.now_ms()
-            if not row.pending or row.paused_until_ms is None:
-                return row.outbox is not None and row.outbox.handled and row.outbox.committed_at_ms == said_at_ms
-            outbox = Outbox(
-                reply_id(conversation_id, told_apart(row, said, said_at_ms)),
-                (),
-                row.pending,
-                said=said,
-                token=row.lease_token,
-                committed_at_ms=now_ms if said_at_ms is None else said_at_ms,
-                handled=True,
+            outbox, content = take_reply(
+                Outbox(
+                    reply_id(conversation_id, told_apart(row, said, said_at_ms)),
+                    (),
+                    answers,
+                    said=said,
+                    token=row.lease_token,
+                    committed_at_ms=now_ms if said_at_ms is None else said_at_ms,
+                    handled=True,
+                )
             )
-            outbox, content = take_reply(outbox)
             if content is not None:
                 await self.store.put_text(conversation_id, outbox.reply_id, content, now_ms)
             await self.wake_ups.arm(replace(for_row(conversation_id, row, now_ms, self.timing), due_at_ms=now_ms))
             settled = await self.store.settle(conversation_id, row, outbox, now_ms)
             if isinstance(settled, Handled):
-                self.observer.happened("handled", conversation_id, messages=len(row.pending))
-                return True
-            if settled.row.held_at(now_ms):
-                break
-            if settled.row.outbox is not None:
-                if not settled.row.delivers_in_pause:
-                    return False
-                break
-        raise Transient("somebody is at work on the conversation")
+                self.observer.happened("handled", conversation_id, messages=len(answers))
+                return replace(settled, repeated=False)
+        return settled
+
+    async def _has(self, conversation_id: str, outbox: Outbox | None, said: str, said_at_ms: int) -> bool:
+        """Whether the outbox is what a person has said, as they said it then.
+
+        Raises:
+            Transient: the store cannot be asked.
+        """
+        if outbox is None or not outbox.handled or outbox.committed_at_ms != said_at_ms:
+            return False
+        if outbox.stored:
+            contents = await self.store.texts(conversation_id, [outbox.reply_id], self.clock.now_ms())
+            outbox = with_reply(outbox, contents[outbox.reply_id]) if outbox.reply_id in contents else outbox
+        return outbox.said == said
 
 
 def told_apart(row: Row, said: str, said_at_ms: int | None) -> str:

@@ -127,7 +127,9 @@ class Ingest:
 
     async def _take(self, channel: Channel, request: Request, now_ms: int) -> Response:
         outcomes: Counter[str] = Counter()
-        for event in channel.parse(request, now_ms):
+        # messages come first, so that nothing else that cannot be kept just now stops them
+        events = sorted(channel.parse(request, now_ms), key=lambda event: isinstance(event, ByPerson | Reported))
+        for event in events:
             match event:
                 case Ignored(reason):
                     outcome = "ignored"
@@ -158,9 +160,8 @@ class Ingest:
         if self.policy.handover == "ignore":
             self.observer.happened("ignored", said.conversation_id, reason="written by a person on our side")
             return "ignored"
-        until_ms = self.clock.now_ms() + self.policy.pause_ms
         text = bounded(valid(said.text))
-        return await self.handover.answered_by_person(said.conversation_id, text, said.sent_at_ms, until_ms)
+        return await self.handover.answered_by_person(said.conversation_id, text, said.sent_at_ms, self.policy.pause_ms)
 
     async def _report(self, report: Reported, now_ms: int) -> None:
         """Keep what the channel tells of a part that we sent. It opens no window, and touches no row."""
@@ -315,7 +316,7 @@ class Ingest:
             Transient: somebody is at work on the conversation, or the store cannot be asked.
         """
         try:
-            return await self.handover.settle(conversation_id, "")
+            return await self.handover.settle(conversation_id)
         except Transient:
             if not message.consent:
                 raise

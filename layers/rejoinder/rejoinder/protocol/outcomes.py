@@ -105,11 +105,11 @@ class Continued(Done):
 
 
 class Handled(Done):
-    """`settle`: everything pending counts as answered by a person."""
+    """`settle`: what the caller read counts as answered by a person."""
 
 
 class Unsettled(Answered):
-    """`settle`: the row is not as it was read, or somebody is at work on it. Nothing was changed."""
+    """`settle`: the row is not as it was read, or a reply is in its outbox. Nothing was changed."""
 
 
 class Promised(Done):

@@ -7,8 +7,9 @@ that end before, so that what is pending then is answered. `settle` is how a per
 """
 
 from dataclasses import replace
+from itertools import takewhile
 
-from rejoinder.protocol.conversation import Lease, Outbox, Row
+from rejoinder.protocol.conversation import Lease, Message, Outbox, Row, TurnRecord
 from rejoinder.protocol.outcomes import Continued, Halted, Handled, Unsettled
 from rejoinder.protocol.timing import Timing
 from rejoinder.protocol.transitions import covered, expiry_s, unheld
@@ -39,25 +40,47 @@ def unpause(row: Row) -> Continued:
 
 
 def settle(row: Row, read: Row, outbox: Outbox, now_ms: int, timing: Timing) -> Handled | Unsettled:
-    """Count everything pending as answered by a person; the next wake-up writes it into the history.
+    """Count what a person has answered as answered; the next wake-up writes it into the history.
+
+    Who generates meanwhile loses its lease: the pause refuses its commit already, and so it stops at its next renewal.
 
     Transition:
-        if: paused; nobody at work; no outbox; `received`, `answered`, `lease_token` and `amended` as they were read
-        then: as `commit`, without a lease: everything pending is answered, and `outbox` says by whom
+        if: paused; no outbox; `received`, `answered`, `lease_token` and `amended` as they were read
+        then: as `commit`, under nobody's lease: what `outbox` covers is answered, and it says by whom; the window
+            closes where nothing is left; a lease goes
 
     Args:
         row: the row.
         read: the row as the caller read it, on which `outbox` rests.
-        outbox: `handled`, with every pending message.
+        outbox: `handled`, with the pending messages that it covers, from the first on.
         now_ms: the caller's clock.
         timing: the settings.
     """
     if row.outbox is not None and row.outbox.reply_id == outbox.reply_id:
         return Handled(row, repeated=True)
-    if row.paused_until_ms is None or row.held_at(now_ms) or row.outbox is not None or not same(row, read):
+    if row.paused_until_ms is None or row.outbox is not None or not same(row, read):
         return Unsettled(row)
-    settled = covered(row, Lease("", row.lease_token), 0, outbox, now_ms, timing)
-    return Handled(replace(unheld(settled), window_opened_at_ms=None))
+    settled = unheld(covered(row, Lease("", row.lease_token), 0, outbox, now_ms, timing))
+    return Handled(settled if settled.pending else replace(settled, window_opened_at_ms=None))
+
+
+def written_before(pending: tuple[Message, ...], at_ms: int) -> tuple[Message, ...]:
+    """Those from the first on that were written before a time, and so may have been read by who said something then.
+
+    By the providers' times, whatever arrived first. One of the same instant is not among them: some providers tell
+    whole seconds, nobody answers within one, and what nobody has read must not count as answered.
+    """
+    return tuple(takewhile(lambda message: message.sent_at_ms < at_ms, pending))
+
+
+def answered_in(turn: TurnRecord, row: Row) -> tuple[Message, ...]:
+    """The pending messages that a person has answered by the words that are kept in a turn of their own.
+
+    Its number says up to where; their time, that it is no turn of an earlier life of the conversation.
+    """
+    if turn.delivery != "handled" or turn.messages:
+        return ()
+    return written_before(row.pending[: max(turn.answered - row.answered, 0)], turn.at_ms)
 
 
 def same(row: Row, read: Row) -> bool:

@@ -140,7 +140,7 @@ class Afterwards:
 
     def put_off(self, state: State, event: int) -> State:
         """Somebody is at work, and a webhook is told to come again: it does so later, and is given up in the end."""
-        saw = nobody_is_put_off(self.moves.rows[state.row], NOW_MS)
+        saw = nobody_is_put_off(self.moves.rows[state.row], NOW_MS, words=desk.by_person(event))
         if saw is not None:
             self.moves.last_said = f"{desk.named(event)} must come again"
             raise BrokenAt(Broken("nobody_is_put_off", saw))

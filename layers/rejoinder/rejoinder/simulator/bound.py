@@ -27,6 +27,7 @@ FAULTS = (
     "pauses",
     "unpauses",
     "operators",
+    "unread",
     "edits",
     "optouts",
     "optins",
@@ -61,7 +62,8 @@ class Bound:
         handoffs: the bot calls a person.
         pauses: a person asks for a pause.
         unpauses: a person gives the conversation back.
-        operators: a person answers in the conversation, which pauses it.
+        operators: a person answers in the conversation, which pauses it, after every message that has come.
+        unread: but without having read all of them.
         edits: a message is edited, whether it has come already or not.
         optouts: a message withdraws consent (STOP); it counts as one more beside `messages`.
         optins: a message gives it again (START); likewise.
@@ -95,6 +97,7 @@ class Bound:
     pauses: int = 0
     unpauses: int = 0
     operators: int = 0
+    unread: int = 0
     edits: int = 0
     optouts: int = 0
     optins: int = 0

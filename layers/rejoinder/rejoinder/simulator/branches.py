@@ -34,6 +34,7 @@ from rejoinder.simulator.state import (
     THROTTLES,
     UNKNOWNS,
     UNPAUSES,
+    UNREAD,
     State,
     spent,
     with_running,
@@ -115,12 +116,12 @@ class Branches(Afterwards):
                 continue  # who was asked to come again does so later; of a person's words see `desk.by_person`
             rest = state._replace(failed=state.failed[:index] + state.failed[index + 1 :])
             yield self.said("{} comes again after a failure", desk.named(name)), self.ingested(rest, name)
-        said = self.bound.operators - state.left[OPERATORS]
-        for fault, name in ((PAUSES, desk.PAUSE), (UNPAUSES, desk.RESUME), (OPERATORS, desk.PERSON + said)):
+        for fault, name in ((PAUSES, desk.PAUSE), (UNPAUSES, desk.RESUME)):
             if state.left[fault]:
                 yield self.said("{} comes", desk.named(name)), self.ingested(spent(state, fault), name)
+        yield from self.spoken(state)
         if state.left[REDELIVERIES]:
-            alone = [event for event in range(desk.PERSON, desk.PERSON + said) if not moves.under_way(state, event)]
+            alone = [event for event in state.spoken if not moves.under_way(state, event)]
             for name in (*range(state.arrived), *self.words_of_consent(state), *state.edited, *alone):
                 again = self.ingested(spent(state, REDELIVERIES), name)
                 yield self.said("{} is redelivered", desk.named(name)), again
@@ -140,6 +141,18 @@ class Branches(Afterwards):
                 event = desk.edit_of(message, count)
                 came = spent(state, EDITS)._replace(edited=(*state.edited, event))
                 yield self.said("{} comes", desk.named(event)), self.ingested(came, event)
+
+    def spoken(self, state: State) -> Iterator[tuple[str, State]]:
+        """A person answers, who has read everything that has come, or only the first of it."""
+        if state.left[OPERATORS]:
+            for read in range(state.arrived + 1):
+                unread = read < state.arrived
+                if unread and not state.left[UNREAD]:
+                    continue
+                event = desk.words_of(len(state.spoken) + 1, read)
+                came = spent(spent(state, UNREAD) if unread else state, OPERATORS)
+                said = self.said("{} comes, who has read {}", desk.named(event), read)
+                yield said, self.ingested(came._replace(spoken=(*state.spoken, event)), event)
 
     def words_of_consent(self, state: State) -> list[int]:
         """Those that have come."""

@@ -13,14 +13,17 @@ from rejoinder.ports import Transient
 from rejoinder.protocol import invariants
 from rejoinder.protocol.conversation import Lease, Row, TurnRecord
 from rejoinder.protocol.outcomes import Done
+from rejoinder.protocol.pausing import written_before
 from rejoinder.protocol.timing import CLOCK_MARGIN_MS, Timing
-from rejoinder.simulator.ledger import Ledger, Said, Step, committed, covering, granted, sent
+from rejoinder.simulator.ledger import Ledger, Said, Step, committed, covering, granted, sent, words_said_at_ms
 from rejoinder.simulator.people_checkers import (
     a_moment_is_said_once,
     a_pause_loses_nothing,
+    a_person_answers_what_was_there_to_read,
     absorbed_messages_are_covered_once,
     nothing_is_begun_while_paused,
     nothing_is_committed_while_paused,
+    what_a_person_answered_is_theirs,
     what_a_person_said_is_kept,
     whoever_is_on_duty_is_told,
 )
@@ -83,14 +86,18 @@ def nobody_tries_before_retry_at(step: Step, ledger: Ledger, timing: Timing) -> 
 def commits_miss_nothing(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
     """Invariant 4: nothing newer than what a reply covers is there at its commit, but at the bound on superseding.
 
-    A person's answer counts for everything that is there.
+    A person's words count for everything that is there and was written before; what a flood or a `resume` settles is
+    everything.
     """
     outbox = covering(step)
-    if outbox is None:
+    if outbox is None or (outbox.handled and committed(step)):
         return None
     claimed = step.call.args[2] if committed(step) else step.call.args[1]
-    newer = step.before.received - (claimed.answered + len(outbox.messages))
-    if newer and not (step.call.method == "commit_partial" and claimed.superseded >= timing.max_superseded):
+    there = step.before.received
+    if (said_at_ms := words_said_at_ms(step)) is not None:
+        there = step.before.answered + len(written_before(step.before.pending, said_at_ms))
+    newer = there - (claimed.answered + len(outbox.messages))
+    if newer > 0 and not (step.call.method == "commit_partial" and claimed.superseded >= timing.max_superseded):
         return f"{newer} newer messages at the {step.call.method}, superseded {claimed.superseded} times"
     return None
 
@@ -222,6 +229,8 @@ OF_A_STEP: tuple[StepChecker, ...] = (
     nothing_is_begun_while_paused,
     absorbed_messages_are_covered_once,
     a_moment_is_said_once,
+    a_person_answers_what_was_there_to_read,
+    what_a_person_answered_is_theirs,
     replies_answer_the_newest_words,
     edits_change_words_alone,
     edits_never_go_back,

@@ -6,12 +6,14 @@ A person on our side pauses the bot, gives the conversation back, or answers in 
 
 from typing import Any
 
+from rejoinder.simulator.shifting import NAMED_AT_MS
+
 PAUSE = 100
 """Messages have the numbers below."""
 
 RESUME = 101
 PERSON = 102
-"""And from here on what people say."""
+"""And from here on what people say: ten numbers for each count of messages that they have read."""
 
 EDIT = 200
 """From here on edits: ten numbers for each message."""
@@ -21,11 +23,13 @@ STOP = 1_200
 
 START = 1_210
 
-SAID_AT_MS = 0
-"""When a person says anything: a redelivery tells the same time, however late it comes."""
-
 CONVERSATION = "stage:shop:ana"
 """The one conversation that is explored: no two share anything."""
+
+
+def words_of(count: int, read: int) -> int:
+    """The number of what a person says as the `count`th thing of all, who has read the first messages."""
+    return PERSON + 10 * read + count - 1
 
 
 def edit_of(message: int, count: int) -> int:
@@ -87,7 +91,8 @@ def event_fields(name: str, until_ms: int) -> dict[str, Any]:
     own = {"conversation_id": CONVERSATION}
     if is_message(number):
         consent = "" if number < PAUSE else "withdrawn" if number < START else "given"
-        return {**own, "provider_id": name, "author": "ana", "text": name, "consent": consent}
+        sent_at = {"sent_at_ms": NAMED_AT_MS + 2 * number + 1} if number < PAUSE else {}
+        return {**own, "provider_id": name, "author": "ana", "text": name, "consent": consent, **sent_at}
     if is_edit(number):
         message, _, count = name.partition("'")
         now = {**own, "provider_id": message, "author": "ana", "text": name}
@@ -96,4 +101,5 @@ def event_fields(name: str, until_ms: int) -> dict[str, Any]:
         return {"type": "pause", **own, "until_ms": until_ms}
     if number == RESUME:
         return {"type": "resume", **own}
-    return {"type": "operator", **own, "text": name, "sent_at_ms": SAID_AT_MS}
+    said_at_ms = NAMED_AT_MS + 2 * ((number - PERSON) // 10)
+    return {"type": "operator", **own, "text": name, "sent_at_ms": said_at_ms}

@@ -172,7 +172,7 @@ def _frozen_dataclass(value: Any) -> Any:
             return "Row", in_order(value.pending), value.opted_out_at_ms is not None, kept
         case Outbox():
             kept = tuple(frozen(getattr(value, f.name)) for f in fields(value) if f.name not in _READ_AT_ONCE)
-            return "Outbox", in_order(value.messages), kept
+            return "Outbox", in_order(value.messages), kept, value.committed_at_ms if value.handled else None
         case TurnRecord():
             return "TurnRecord", value.answered, value.reply_id, value.delivery, in_order(value.messages)
         case WakeUp():

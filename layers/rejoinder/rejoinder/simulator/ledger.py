@@ -97,6 +97,8 @@ class Ledger:
         pauses: how often a person has taken the conversation, or the bot has called one.
         called: how often a person was called.
         amended: the edits that replaced a message's words, or came in its place: whose, and of when.
+        theirs: up to which value of `received` a person has answered by words that were kept alone, and the fencing
+            token as of then: whoever claims later leaves those messages to them.
         words: of consent, in the order in which they counted: by which message, and whether it withdraws.
     """
 
@@ -112,6 +114,7 @@ class Ledger:
     pauses: int = 0
     called: int = 0
     amended: frozenset[tuple[str, int]] = frozenset()
+    theirs: tuple[int, int] = (0, 0)
     words: tuple[tuple[bytes, bool], ...] = ()
 
     def after(self, step: Step) -> "Ledger":
@@ -122,6 +125,10 @@ class Ledger:
             return replace(self, buried=self.buried + 1) if step.call.method == "bury" else self
         if step.call.port == "notifier":
             return replace(self, called=self.called + 1)
+        if step.call.method == "put_turn":
+            turn, row = step.call.args[1], step.before
+            kept_alone = turn.delivery == "handled" and not turn.messages
+            return replace(self, theirs=(turn.answered, row.lease_token)) if kept_alone else self
         return self if step.before is step.after else self._written(step)
 
     def _sent(self, call: Call) -> "Ledger":
@@ -180,6 +187,7 @@ class Ledger:
         at = len(self.covered())
         return replace(
             self,
+            theirs=self.theirs if self.theirs[0] > at else (0, 0),
             said=tuple(
                 said if known(said.reply_id) else replace(said, reply_id=f"#{place}")
                 for place, said in enumerate(self.said)
@@ -222,3 +230,12 @@ def covering(step: Step) -> Outbox | None:
 def sent(step: Step) -> bool:
     """Whether the step brought a part of a reply to somebody."""
     return step.call.port == "channel" and step.call.method == "send"
+
+
+def words_said_at_ms(step: Step) -> int | None:
+    """When a person said what has settled messages; None where a flood did, a `resume`, or nobody."""
+    outbox = covering(step)
+    if outbox is None or not outbox.handled:
+        return None
+    said_at_ms, now_ms = outbox.committed_at_ms, step.call.args[-1]
+    return None if step.call.method == "settle" and said_at_ms == now_ms else said_at_ms

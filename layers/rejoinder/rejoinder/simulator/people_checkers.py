@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from rejoinder.protocol.conversation import Row, TurnRecord
 from rejoinder.protocol.timing import Timing
-from rejoinder.simulator.ledger import Ledger, Step, committed, covering, granted, sent
+from rejoinder.simulator.ledger import Ledger, Step, committed, covering, granted, sent, words_said_at_ms
 from rejoinder.simulator.words import worded
 
 
@@ -45,6 +45,25 @@ def absorbed_messages_are_covered_once(step: Step, ledger: Ledger, timing: Timin
     return None
 
 
+def a_person_answers_what_was_there_to_read(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
+    """What a person said counts for no message that was written at that instant or later."""
+    outbox, said_at_ms = covering(step), words_said_at_ms(step)
+    if outbox is None or said_at_ms is None:
+        return None
+    unread = [message.provider_id for message in outbox.messages if message.sent_at_ms >= said_at_ms]
+    return f"{step.call.method} of words that {' '.join(unread)} came after" if unread else None
+
+
+def what_a_person_answered_is_theirs(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
+    """Nobody who claims after a person's words were kept answers what they have answered."""
+    up_to, token = ledger.theirs
+    if not committed(step) or step.call.args[3].handled or step.call.args[2].lease_token <= token:
+        return None
+    if step.call.args[2].answered < up_to:
+        return f"the bot answers up to {step.after.answered}, and a person has up to {up_to}"
+    return None
+
+
 def a_moment_is_said_once(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
     """The line that asks for patience goes out once for a burst, whoever generates its reply."""
     moment = ledger.moment(step.call.args[1]) if sent(step) else None
@@ -64,11 +83,19 @@ def pauses_are_woken(before: Row, after: Row, now_ms: int, dues_ms: Iterable[int
     return f"a pause was set for {until_ms - now_ms} ms, and no wake-up is armed for its end"
 
 
-def nobody_is_put_off(row: Row, now_ms: int) -> str | None:
-    """A webhook that met no fault is told to come again only while somebody is at work, and so will be done soon."""
-    if row.held_at(now_ms) or (row.outbox is not None and row.outbox.handled):
+def nobody_is_put_off(row: Row, now_ms: int, *, words: bool) -> str | None:
+    """A webhook that met no fault is told to come again only while a reply goes out, and so will be done soon.
+
+    Args:
+        row: as it is then.
+        now_ms: the time.
+        words: it brought what a person said, for which there is always a place.
+    """
+    if words:
+        return "what a person said must come again"
+    if row.outbox is not None and (row.held_at(now_ms) or row.outbox.handled):
         return None
-    return "a webhook must come again, and nothing but the end of a pause will make room for it"
+    return "a webhook must come again, and no reply that is going out will make room for it"
 
 
 def a_pause_loses_nothing(row: Row) -> str | None:

@@ -1,6 +1,6 @@
 """The rules about people, newer messages and patience, switched off one at a time: see `simulator.mutants`."""
 
-from rejoinder import answering, attempt
+from rejoinder import answering, attempt, handover
 from rejoinder.handover import Handover
 from rejoinder.protocol import pausing, promising, transitions, wakeups
 from rejoinder.protocol.conversation import TurnRecord
@@ -54,8 +54,29 @@ PEOPLE_MUTANTS: tuple[Mutant, ...] = (
         ((wakeups, "before_a_pauses_end", lambda *_: False),),
     ),
     Mutant(
+        "settle_everything",
+        "what a person said counts for what was written before",
+        _quiet(messages=1, operators=1, unread=1, pause_ms=1),
+        "a_person_answers_what_was_there_to_read",
+        ((handover, "written_before", people_mutations.written_ever),),
+    ),
+    Mutant(
+        "words_kept_for_nothing",
+        "whoever claims leaves to a person what they have answered",
+        _quiet(messages=2, operators=1, unread=1, pause_ms=1),
+        "what_a_person_answered_is_theirs",
+        ((attempt, "answered_in", people_mutations.nothing_answered),),
+    ),
+    Mutant(
+        "settle_behind_the_holder",
+        "who generates loses its lease where a person has the conversation, and room is needed",
+        _quiet(messages=2, pauses=1, max_pending=1),
+        "nobody_is_put_off",
+        ((pausing, "settle", people_mutations.settle_unless_held),),
+    ),
+    Mutant(
         "settle_without_received",
-        "what a person said counts for everything that is pending, or is looked at anew",
+        "what a person said counts for all that they have read, or is looked at anew",
         _quiet(messages=1, optouts=1, operators=1, pause_ms=1),
         "commits_miss_nothing",
         ((pausing, "settle", people_mutations.settle_without_received),),

@@ -7,9 +7,9 @@ from rejoinder import attempt
 from rejoinder.handover import Handover
 from rejoinder.ports import Grant
 from rejoinder.protocol import pausing, promising, transitions, wakeups
-from rejoinder.protocol.conversation import Lease, Outbox, Row
-from rejoinder.protocol.outcomes import Answered, Claimed, Committed
-from rejoinder.protocol.timing import LONGEST_PAUSE_MS, Timing
+from rejoinder.protocol.conversation import Lease, Message, Outbox, Row, TurnRecord
+from rejoinder.protocol.outcomes import Answered, Claimed, Committed, Unsettled
+from rejoinder.protocol.timing import Timing
 from rejoinder.protocol.wakeups import ForReceived, WakeUp
 
 # The rules themselves, as they are while nothing is switched off.
@@ -49,7 +49,6 @@ def fields_of(answer: Any) -> dict[str, Any]:
 async def pause_before_arming(handover: Handover, conversation_id: str, until_ms: int) -> Row:
     """Set the pause, and only then arm the wake-up for its end."""
     now_ms = handover.clock.now_ms()
-    until_ms = min(max(until_ms, now_ms), now_ms + LONGEST_PAUSE_MS)
     paused = await handover.store.pause(conversation_id, until_ms, now_ms)
     await handover.wake_ups.arm(WakeUp(conversation_id, ForReceived(0), now_ms, until_ms))
     return paused.row
@@ -58,6 +57,21 @@ async def pause_before_arming(handover: Handover, conversation_id: str, until_ms
 def settle_without_received(row: Row, read: Row, outbox: Outbox, now_ms: int, timing: Timing) -> Answered:
     """Do not look whether anything has come since the row was read."""
     return _settle(row, replace(read, received=row.received), outbox, now_ms, timing)
+
+
+def settle_unless_held(row: Row, read: Row, outbox: Outbox, now_ms: int, timing: Timing) -> Answered:
+    """Leave alone who is at work."""
+    return Unsettled(row) if row.held_at(now_ms) else _settle(row, read, outbox, now_ms, timing)
+
+
+def written_ever(pending: tuple[Message, ...], at_ms: int) -> tuple[Message, ...]:  # noqa: ARG001
+    """Take all that is pending for read."""
+    return pending
+
+
+def nothing_answered(turn: TurnRecord, row: Row) -> tuple[Message, ...]:  # noqa: ARG001
+    """Look at no words that were kept alone."""
+    return ()
 
 
 def rendered_without_absorbed(*args: Any, **kwargs: Any) -> Any:

@@ -95,6 +95,7 @@ class Delivery:
 
     Attributes:
         message: its number; those of what is no message are from `ASKED` on.
+        sent_at_ms: when it was written or said.
         kind: a message, an edit of one, or what a person on our side does.
         lasts_ms: of a pause.
     """
@@ -108,6 +109,11 @@ class Delivery:
     consent: Consent = ""
     lasts_ms: int = 0
 
+    @property
+    def told_at_ms(self) -> int:
+        """When it was written, as the provider tells it: of every fourth conversation to the second."""
+        return self.sent_at_ms - self.sent_at_ms % (1 if self.conversation % 4 else 1_000)
+
     def fields(self, conversation_id: str) -> dict[str, Any]:
         """Write it as the stage's channel reads it."""
         own: dict[str, Any] = {"conversation_id": conversation_id}
@@ -117,13 +123,13 @@ class Delivery:
             case "resume":
                 return {"type": "resume", **own}
             case "operator":
-                return {"type": "operator", **own, "text": self.text, "sent_at_ms": self.sent_at_ms}
+                return {"type": "operator", **own, "text": self.text, "sent_at_ms": self.told_at_ms}
         message = {
             **own,
             "provider_id": f"m{self.message}",
             "author": "ana",
             "text": self.text,
-            "sent_at_ms": self.sent_at_ms,
+            "sent_at_ms": self.told_at_ms,
             "sequence": self.message,
             "consent": self.consent,
         }
@@ -168,8 +174,9 @@ def asked(plan: Plan, conversation: int) -> Iterator[Delivery]:
                 yield replace(one, kind="pause")
             case 2:
                 yield replace(one, kind="resume")
-            case 3 | 4:
-                yield replace(one, kind="operator")
+            case 3 | 4:  # mostly soon, sometimes after what was written later, sometimes when its pause would be over
+                late_ms = (150, 150, 3_000, 60_000)[drawn // 40 % 4]
+                yield replace(one, at_ms=at_ms + drawn // 160 % late_ms, kind="operator")
 
 
 def arrivals(plan: Plan, conversation: int, message: int, sent_at_ms: int, drawn: int) -> list[Delivery]:

@@ -19,6 +19,12 @@ from rejoinder.stores.memory import Kept, MemoryStore
 NOW_MS = 1_000_000_000_000
 """The explorer's clock. Any value does that leaves room below."""
 
+NAMED_AT_MS = 10 * NOW_MS
+"""From here on an instant is a name, which stays as it is while time passes: only what came before what counts.
+
+When messages are written and things are said: a redelivery tells the same, however late it comes.
+"""
+
 KEPT_UNTIL_S = 10**12
 """Retention is no part of the exploration: whatever is kept is kept for ever."""
 
@@ -56,7 +62,7 @@ def shifted(value: Any, by_ms: int) -> Any:
     changes: dict[str, Any] = {}
     for name, instant in _fields_of(type(value)):
         old = getattr(value, name)
-        if old is None or (instant and not old):  # 0 stands for never
+        if old is None or (instant and (not old or old >= NAMED_AT_MS)):  # 0 stands for never
             continue
         new = old + by_ms if instant else shifted(old, by_ms)
         if new is not old:
@@ -124,8 +130,8 @@ def settled_outbox(outbox: Outbox) -> Outbox:
 
 
 def timeless_instant(at_ms: int) -> int:
-    """Forget when something was said, but that it was a person (`desk.SAID_AT_MS`): a redelivery is known by that."""
-    return NOW_MS if at_ms else at_ms
+    """Forget when something was said, but by a person: a redelivery is known by that."""
+    return at_ms if at_ms >= NAMED_AT_MS else NOW_MS
 
 
 def timeless(messages: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -25,6 +25,7 @@ from rejoinder.simulator.bound import FAULTS
     PAUSES,
     UNPAUSES,
     OPERATORS,
+    UNREAD,
     EDITS,
     OPTOUTS,
     OPTINS,
@@ -33,7 +34,7 @@ AT_A_CALL = (CRASHES, LOST, REPEATS, THROTTLES)
 
 
 class State(NamedTuple):
-    """A situation; every number names a value in the tables of `Moves`, or (`failed`, `edited`) an event of `desk`."""
+    """A situation. Every number names a value of `Moves`, or (in `failed`, `edited`, `spoken`) an event of `desk`."""
 
     row: int
     items: int
@@ -46,6 +47,7 @@ class State(NamedTuple):
     ledger: int
     put_off: int = 0
     edited: tuple[int, ...] = ()
+    spoken: tuple[int, ...] = ()
 
 
 def spent(state: State, fault: int) -> State:

@@ -35,20 +35,20 @@ def settle(read: Row, outbox: Outbox, now_ms: int, timing: Timing) -> Write:
     """SETTLE: see `pausing.settle`."""
     lease = Lease("", read.lease_token)
     covering = cover(lease, replace(read, overflowed=0), outbox, now_ms, timing)
+    # `received` is as it was read: then the caller knows whether anything is left
+    closing = [RowItem.window_opened_at_ms.remove()] if len(outbox.messages) == len(read.pending) else []
     return Write(
         "SETTLE",
         # a person has the conversation
         RowItem.paused_until_ms.exists()
-        # nobody is at work
-        & (RowItem.lease_expires_at_ms.does_not_exist() | (RowItem.lease_expires_at_ms <= now_ms))
-        # nothing is to be delivered
+        # nothing is to be delivered; who generates loses its lease
         & RowItem.outbox.does_not_exist()
         # what is settled is what was read
         & (RowItem.received == read.received)
         & (RowItem.answered == read.answered)
         & still(RowItem.lease_token, read.lease_token)
         & still(RowItem.amended, read.amended),
-        [*covering, *unhold(), RowItem.window_opened_at_ms.remove()],
+        [*covering, *unhold(), *closing],
     )
 
 
