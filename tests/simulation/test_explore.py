@@ -66,7 +66,7 @@ def test_two_messages_with_a_crash_an_expiry_and_a_doubled_wake_up(capsys: pytes
         "messages=1,pauses=1,stalls=1",
         "messages=1,operators=1,lost=1,pause_ms=1000",
         "messages=1,operators=1,pauses=1,pause_ms=1000",
-        "messages=1,operators=2,unread=1,pause_ms=1000",
+        "messages=2,unread=1,pause_ms=1000",
         "messages=2,edits=1,joins=1",
         "messages=2,edits=1,max_superseded=0",
         "messages=1,edits=2,expiries=1",

@@ -45,7 +45,7 @@ class Attempts:
         claimed = run(self.world.store.claim(CONVERSATION, owner, self.world.clock.ms))
         assert isinstance(claimed, Claimed)
         row = claimed.row
-        grant = Grant(Lease(owner, row.lease_token), row.pending[0].id, row.received)
+        grant = Grant(Lease(owner, row.lease_token), row.pending[0].id, row.received, len(row.pending))
         turn = Turn(CONVERSATION, row.pending, grant=grant)
         turn.once = self.effects.once_in(turn)
         return turn

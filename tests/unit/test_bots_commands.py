@@ -142,7 +142,7 @@ def looking(turn: Turn) -> str:
 
 
 def joined_by(text: str, *, received: int | None) -> Turn:
-    given = turn("a", grant=Grant(Lease("me", 1), b"", received))
+    given = turn("a", grant=Grant(Lease("me", 1), b"", received, 1))
     given.newer = lambda *, now=False: (said(text),)
     return given
 

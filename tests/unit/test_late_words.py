@@ -181,6 +181,7 @@ def test_what_a_person_answered_behind_a_reply_is_theirs_once_the_reply_is_out()
     comes(world, written("c", START_MS + 5_000))
     world.settle()
     assert world.channel.texts == ["re: a", "re: c"]
+    assert world.seen.count("superseded") == 0
     assert history(world) == [
         ("sent", ["a"], "re: a"),
         ("handled", ["b"], ""),

@@ -24,7 +24,7 @@ class AtWork:
         claimed = run(self.world.store.claim(CONVERSATION, "me", self.world.clock.ms)).row
         lease = Lease("me", claimed.lease_token)
         received = None if at_the_bound else claimed.received
-        self.turn = Turn(CONVERSATION, claimed.pending, grant=Grant(lease, claimed.pending[0].id, received))
+        self.turn = Turn(CONVERSATION, claimed.pending, grant=Grant(lease, claimed.pending[0].id, received, 1))
         self.watch = Look(self.world.store, self.world.clock, on_newer, self.world.timing.absorb_ms).at(self.turn)
 
     def write(self, name: str, text: str | None = None) -> None:
@@ -119,9 +119,36 @@ def test_a_holder_that_was_taken_over_absorbs_nothing() -> None:
     """Another has answered the first message meanwhile: what is pending now is not beyond this turn, but beside it."""
     at_work = AtWork()
     at_work.world.store.rows[CONVERSATION] = replace(
-        at_work.world.row, answered=1, received=2, pending=(message("b"),), answered_ids=(message_id("a"),)
+        at_work.world.row,
+        answered=1,
+        received=3,
+        pending=(message("b"), message("c")),
+        answered_ids=(message_id("a"),),
     )
-    assert at_work.turn.newer() == ()
+    assert (at_work.turn.newer(), at_work.turn.outdated()) == ((), False)
+
+
+def test_what_the_bot_is_not_shown_counts_among_what_its_turn_covers() -> None:
+    """A START joins, is in no word of the turn, and is covered by its reply like any message."""
+    at_work = AtWork()
+    at_work.world.channel.consents = {"START": "given"}
+    at_work.write("b", "START")
+    at_work.write("c")
+    assert ids(at_work.turn.newer()) == ["c"]
+    at_work.write("d")
+    assert ids(at_work.turn.newer()) == ["d"]
+    assert ids(at_work.turn.messages) == ["a", "c", "d"]
+    assert ids(at_work.watch.absorbed) == ["b", "c", "d"]
+
+
+@pytest.mark.parametrize("on_newer", ["absorb", "restart"])
+def test_a_stop_ends_the_work(on_newer: OnNewer) -> None:
+    at_work = AtWork(on_newer)
+    at_work.world.channel.consents = {"STOP": "withdrawn"}
+    at_work.write("b", "STOP")
+    with pytest.raises(Unwanted) as stopped:
+        at_work.turn.newer()
+    assert stopped.value.outdated
 
 
 def test_a_row_that_cannot_be_read_is_no_news() -> None:
@@ -129,7 +156,7 @@ def test_a_row_that_cannot_be_read_is_no_news() -> None:
         async def read(self, _: str) -> Row:
             raise Transient("throttled")
 
-    turn = Turn(CONVERSATION, (message("a"),), grant=Grant(Lease("me", 1), message_id("a"), 1))
+    turn = Turn(CONVERSATION, (message("a"),), grant=Grant(Lease("me", 1), message_id("a"), 1, 1))
     Look(Down(), ManualClock()).at(turn)  # type: ignore[arg-type]  # the one method that it asks
     assert (turn.newer(), turn.outdated()) == ((), False)
 

@@ -61,7 +61,28 @@ def test_the_last_word_of_a_burst_decides() -> None:
         world.write(str(number), text)
         world.clock.ms += 1
     world.settle()
-    assert world.channel.texts == ["re: hi\nSTOP\nSTART\nhello?"]
+    assert world.channel.texts == ["re: hi\nhello?"]
+    assert turns(world) == [(["hi", "STOP", "START", "hello?"], "sent")]
+
+
+@pytest.mark.parametrize(
+    ("texts", "answer"),
+    [
+        (["STOP", "START"], []),
+        (["START", "STOP", "START"], []),
+        (["STOP", "YES"], ["re: YES"]),
+        (["hello", "STOP", "START"], ["re: hello"]),
+    ],
+)
+def test_what_the_provider_answers_is_not_for_the_bot(texts: list[str], answer: list[str]) -> None:
+    """However long the words waited together: for a pause's end, or for the next try."""
+    world = opened()
+    for number, text in enumerate(texts):
+        world.write(str(number), text)
+        world.clock.ms += 500
+    world.settle()
+    assert (world.channel.texts, len(world.bot.turns)) == (answer, len(answer))
+    assert turns(world) == [(texts, "sent" if answer else "silent")]
 
 
 def test_a_yes_opts_in_and_is_answered_too() -> None:

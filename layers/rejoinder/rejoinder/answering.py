@@ -87,7 +87,7 @@ async def begun(
     """Put together what the bot is given."""
     return Turn(
         conversation_id,
-        messages,
+        tuple(message for message in messages if message.is_for_the_bot),
         history,
         json.loads(await outside.store.state(conversation_id, outside.clock.now_ms()) or "{}"),
         deadline_ms=deadline_ms,
@@ -95,14 +95,17 @@ async def begun(
         overflowed=row.overflowed,
         # at the bound on superseding the reply is sent all the same
         grant=Grant(
-            lease, row.pending[0].id, None if row.superseded >= outside.timing.max_superseded else row.received
+            lease,
+            row.pending[0].id,
+            None if row.superseded >= outside.timing.max_superseded else row.received,
+            len(row.pending),
         ),
     )
 
 
 def says_nothing(conversation_id: str, row: Row, outside: Outside) -> bool:
-    """Whether the bot is not asked: the author has opted out, or only opted in again, which the provider answers."""
-    if row.opted_out_at_ms is None and any(message.consent != "given" for message in row.pending):
+    """Whether the bot is not asked: the author has opted out, or said only STOP and START, which are the provider's."""
+    if row.opted_out_at_ms is None and any(message.is_for_the_bot for message in row.pending):
         return False
     outside.observer.happened("not_asked", conversation_id, messages=len(row.pending))
     return True

@@ -90,19 +90,21 @@ class Watch:
         grant = self.turn.grant
         if not found or grant is None:
             return ()
-        if self.look.on_newer == "restart":
+        withdrawn = any(message.consent == "withdrawn" for message in found)  # then nothing is to be answered at all
+        if self.look.on_newer == "restart" or withdrawn:
             if grant.received is None:
                 return ()
             raise Unwanted("a newer message has come", outdated=True)
         if self.look.clock.now_ms() >= self.until_ms:
             self.news = True
             return ()
-        joined = self.look.whole(self.turn.conversation_id, found)
+        shown = tuple(message for message in found if message.is_for_the_bot)
+        joined = self.look.whole(self.turn.conversation_id, shown)
         self.absorbed = (*self.absorbed, *found)
         self.news = False
         self.turn.messages = in_reading_order((*self.turn.messages, *joined))
-        if grant.received is not None:
-            self.turn.grant = replace(grant, received=grant.received + len(found))
+        received = None if grant.received is None else grant.received + len(found)
+        self.turn.grant = replace(grant, received=received, covers=grant.covers + len(found))
         return joined
 
     def _newer(self) -> tuple[Message, ...]:
@@ -110,16 +112,14 @@ class Watch:
 
         A row that cannot be read is no news: the commit checks it again.
         """
-        now_ms = self.look.clock.now_ms()
-        if now_ms < self.next_read_at_ms:
+        now_ms, grant = self.look.clock.now_ms(), self.turn.grant
+        if grant is None or now_ms < self.next_read_at_ms:
             return ()
         self.next_read_at_ms = now_ms + LOOK_EVERY_MS
         try:
             row = run(self.look.store.read(self.turn.conversation_id))
         except Fault:
             return ()
-        known = {message.id for message in self.turn.messages}
-        covered = row.pending[: len(known)]
-        if {message.id for message in covered} != known:  # another holder has answered some of them
+        if not row.pending or row.pending[0].id != grant.first:  # another holder has answered some of them
             return ()
-        return row.pending[len(known) :]
+        return row.pending[grant.covers :]

@@ -82,11 +82,13 @@ class Grant:
         lease: the holder's.
         first: the id of the first message that the turn answers, by arrival.
         received: the row's counter beyond which the reply is outdated; None where it is sent all the same.
+        covers: how many messages the turn answers from the first on, those included that the bot is not shown.
     """
 
     lease: Lease
     first: bytes
     received: int | None
+    covers: int
 
 
 class Newer(Protocol):

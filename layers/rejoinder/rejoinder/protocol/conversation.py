@@ -77,6 +77,14 @@ class Message:
     consent: Consent = ""
 
     @property
+    def is_for_the_bot(self) -> bool:
+        """Whether it is to be answered. A STOP or a START is not: the channel's provider acts on it, and answers it.
+
+        YES is: it may be the answer to a question.
+        """
+        return self.consent in ("", "implied")
+
+    @property
     def text_key(self) -> str:
         """The key of the item that holds long contents, after `TEXT#`; each edit has its own, which replaces none."""
         return f"{self.id.hex()}-{self.edited_at_ms}" if self.edited_at_ms else self.id.hex()

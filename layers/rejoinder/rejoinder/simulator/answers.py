@@ -22,17 +22,23 @@ class Seen:
         names: of the messages with the words that they have, in reading order.
         state: its own, as JSON.
         may_restart: newer messages outdate the reply, so that the bot may stop for them.
+        first: the first message of the turn, whether the bot is shown it or not.
+        covers: how many messages there are, likewise.
     """
 
     names: tuple[str, ...]
     state: str
     may_restart: bool
+    first: bytes
+    covers: int
 
 
 def turn_seen(turn: Turn) -> Seen:
     """Take of a turn what the bot's answer depends on."""
     names = tuple(map(worded, turn.messages))
-    return Seen(names, json.dumps(turn.state), turn.grant is not None and turn.grant.received is not None)
+    grant = turn.grant
+    assert grant is not None  # by `answering.begun`
+    return Seen(names, json.dumps(turn.state), grant.received is not None, grant.first, grant.covers)
 
 
 def bot_answer(seen: Seen) -> Replied:
@@ -51,7 +57,7 @@ def joined(seen: Seen, row: Row) -> Replied | None:
     newer = newer_than(seen, row)
     if not newer:
         return None
-    names = (*seen.names, *map(worded, newer))
+    names = (*seen.names, *(worded(message) for message in newer if message.is_for_the_bot))
     return replace(bot_answer(replace(seen, names=names)), absorbed=newer)
 
 
@@ -62,5 +68,4 @@ def restarted(seen: Seen, row: Row) -> Outdated | None:
 
 def newer_than(seen: Seen, row: Row) -> tuple[Message, ...]:
     """The messages beyond those of the turn; none where another holder has answered some of these."""
-    covered, newer = row.pending[: len(seen.names)], row.pending[len(seen.names) :]
-    return newer if set(map(worded, covered)) == set(seen.names) else ()
+    return row.pending[seen.covers :] if row.pending and row.pending[0].id == seen.first else ()

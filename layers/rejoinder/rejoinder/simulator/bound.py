@@ -63,7 +63,7 @@ class Bound:
         pauses: a person asks for a pause.
         unpauses: a person gives the conversation back.
         operators: a person answers in the conversation, which pauses it, after every message that has come.
-        unread: but without having read all of them.
+        unread: a person answers without having read all of them.
         edits: a message is edited, whether it has come already or not.
         optouts: a message withdraws consent (STOP); it counts as one more beside `messages`.
         optins: a message gives it again (START); likewise.

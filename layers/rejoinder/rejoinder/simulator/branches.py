@@ -144,15 +144,12 @@ class Branches(Afterwards):
 
     def spoken(self, state: State) -> Iterator[tuple[str, State]]:
         """A person answers, who has read everything that has come, or only the first of it."""
-        if state.left[OPERATORS]:
-            for read in range(state.arrived + 1):
-                unread = read < state.arrived
-                if unread and not state.left[UNREAD]:
-                    continue
+        for read in range(state.arrived + 1):
+            fault = OPERATORS if read == state.arrived else UNREAD
+            if state.left[fault]:
                 event = desk.words_of(len(state.spoken) + 1, read)
-                came = spent(spent(state, UNREAD) if unread else state, OPERATORS)
-                said = self.said("{} comes, who has read {}", desk.named(event), read)
-                yield said, self.ingested(came._replace(spoken=(*state.spoken, event)), event)
+                came = spent(state, fault)._replace(spoken=(*state.spoken, event))
+                yield self.said("{} comes, who has read {}", desk.named(event), read), self.ingested(came, event)
 
     def words_of_consent(self, state: State) -> list[int]:
         """Those that have come."""

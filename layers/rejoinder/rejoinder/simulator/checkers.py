@@ -34,6 +34,7 @@ from rejoinder.simulator.word_checkers import (
     edits_never_go_back,
     replies_answer_the_newest_words,
     silence_has_a_reason,
+    the_bot_answers_no_stop_and_no_start,
     the_history_has_what_was_answered,
     the_last_word_stands,
 )
@@ -228,6 +229,7 @@ OF_A_STEP: tuple[StepChecker, ...] = (
     nothing_is_committed_while_paused,
     nothing_is_begun_while_paused,
     absorbed_messages_are_covered_once,
+    the_bot_answers_no_stop_and_no_start,
     a_moment_is_said_once,
     a_person_answers_what_was_there_to_read,
     what_a_person_answered_is_theirs,
@@ -354,7 +356,7 @@ def state_follows_the_replies(state: Kept[Any] | None, turns: Mapping[int, TurnR
     ordered = [turns[number] for number in sorted(turns)]
     by_the_bot = [turn for turn in ordered if turn.delivery != "handled" and not turn.failed]
     spoke = [turn for turn in by_the_bot if turn.said or turn.stored]  # it is not asked where its reader has opted out
-    answered = [name for turn in spoke for name in sorted(map(worded, turn.messages))]
+    answered = [name for turn in spoke for name in sorted(worded(m) for m in turn.messages if m.is_for_the_bot)]
     seen = [] if state is None else json.loads(state.value)["seen"]
     if seen != answered:
         return Broken("state_follows_the_replies", f"the state saw {seen}; the bot answered {answered}")

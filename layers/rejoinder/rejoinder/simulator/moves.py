@@ -177,7 +177,9 @@ class Moves:
                 return Entry(0, StageChannel(split=self.bound.parts))
             case ("channel", "typing" | "was_sent") | ("work", "cancel"):
                 return Entry(0)
-            case "store", "history" if call.args[1] == 1 and not self.bound.operators:  # nobody's words are in it
+            case "store", "history" if (
+                call.args[1] == 1 and not self.bound.operators + self.bound.unread
+            ):  # nobody's words are in it
                 return Entry(0, ())
             case "store", "texts":  # all of the stage is short, and its channel reports nothing
                 return Entry(0, {})

@@ -39,7 +39,7 @@ def absorbed_messages_are_covered_once(step: Step, ledger: Ledger, timing: Timin
     outbox = covering(step)
     if outbox is None or not outbox.said.startswith("re "):
         return None
-    covers = " ".join(map(worded, outbox.messages))
+    covers = " ".join(worded(message) for message in outbox.messages if message.is_for_the_bot)
     if sorted(covers.split()) != sorted(outbox.said.split()[1:]):
         return f"it says {outbox.said!r}, and covers {covers}"
     return None

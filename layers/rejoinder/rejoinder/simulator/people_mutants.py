@@ -56,14 +56,14 @@ PEOPLE_MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "settle_everything",
         "what a person said counts for what was written before",
-        _quiet(messages=1, operators=1, unread=1, pause_ms=1),
+        _quiet(messages=1, unread=1, pause_ms=1),
         "a_person_answers_what_was_there_to_read",
         ((handover, "written_before", people_mutations.written_ever),),
     ),
     Mutant(
         "words_kept_for_nothing",
         "whoever claims leaves to a person what they have answered",
-        _quiet(messages=2, operators=1, unread=1, pause_ms=1),
+        _quiet(messages=2, operators=1, pause_ms=1),
         "what_a_person_answered_is_theirs",
         ((attempt, "answered_in", people_mutations.nothing_answered),),
     ),

@@ -88,9 +88,9 @@ def promise_regardless(row: Row, lease: Lease) -> Answered:
     return _promise(replace(row, promised_token=None), lease)
 
 
-def grant_unbounded(lease: Lease, first: bytes, received: int | None) -> Grant:
+def grant_unbounded(lease: Lease, first: bytes, received: int | None, covers: int) -> Grant:
     """Let newer messages outdate every reply."""
-    return Grant(lease, first, 0 if received is None else received)
+    return Grant(lease, first, 0 if received is None else received, covers)
 
 
 def following_none_in_a_pause(

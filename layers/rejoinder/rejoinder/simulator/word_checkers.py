@@ -3,6 +3,8 @@
 They belong to `rejoinder.simulator.checkers`, which runs most of them.
 """
 
+from collections import Counter
+
 from rejoinder.protocol.conversation import Message, Row, TurnRecord
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.outcomes import Amended, Answered
@@ -152,5 +154,15 @@ def silence_has_a_reason(turn: TurnRecord, ledger: Ledger) -> str | None:
     """At rest: the bot was not asked only where somebody had opted out, or had only opted in again."""
     if turn.delivery != "silent" or turn.said or turn.failed or any(withdrawn for _, withdrawn in ledger.words):
         return None
-    asks = [message for message in turn.messages if message.consent != "given"]
+    asks = [message for message in turn.messages if message.is_for_the_bot]
     return f"nobody has answered {worded(asks[0])}, whose author wants to be written to" if asks else None
+
+
+def the_bot_answers_no_stop_and_no_start(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
+    """The provider has answered them: they are covered, and in no word of a reply (the stage's names what it saw)."""
+    outbox = covering(step)
+    if outbox is None or not outbox.said.startswith("re "):
+        return None
+    answers = [worded(message) for message in outbox.messages if message.consent not in ("withdrawn", "given")]
+    more = Counter(outbox.said.split()[1:]) - Counter(" ".join(answers).split())
+    return f"it says {outbox.said!r}, and is to answer {' '.join(answers)}" if more else None

@@ -2,6 +2,7 @@
 
 from rejoinder import answering, deliver, ingest
 from rejoinder.protocol import amending, pausing, transitions
+from rejoinder.protocol.conversation import Message
 from rejoinder.simulator import word_mutations
 from rejoinder.simulator.bound import Bound
 from rejoinder.simulator.mutant import Mutant
@@ -78,5 +79,12 @@ WORD_MUTANTS: tuple[Mutant, ...] = (
         _quiet(messages=1),
         "silence_has_a_reason",
         ((answering, "says_nothing", lambda *_: True),),
+    ),
+    Mutant(
+        "start_is_shown",
+        "the bot is shown no STOP and no START",
+        _quiet(messages=1, optins=1),
+        "the_bot_answers_no_stop_and_no_start",
+        ((Message, "is_for_the_bot", property(lambda _: True)),),
     ),
 )
