@@ -169,10 +169,19 @@ def test_resume_arms_at_the_pace_of_the_conversations_own_account() -> None:
         assert json.loads(record["body"])["conversation_id"] == CONVERSATION
 
 
-def test_resume_where_nothing_is_paused_wakes_nobody() -> None:
+def test_a_resume_of_what_never_was_says_so_and_wakes_nobody(capsys: pytest.CaptureFixture[str]) -> None:
     with stack() as deployment:
-        assert main(["resume", CONVERSATION, *STACK]) == OK
+        assert main(["resume", CONVERSATION, *STACK]) == NOT_FOUND
+        assert f"stack shop has no conversation {CONVERSATION}" in capsys.readouterr().err
         assert deployment.waiting() == []
+
+
+def test_a_resume_of_what_is_not_paused_changes_nothing() -> None:
+    with stack() as deployment:
+        run(store().pause(CONVERSATION, SystemClock().now_ms() + 60_000, SystemClock().now_ms()))
+        for _ in range(2):
+            assert main(["resume", CONVERSATION, *STACK]) == OK
+        assert (deployment.row().paused_until_ms, deployment.waiting()) == (None, [])
 
 
 def test_what_a_service_refuses_is_said_in_its_own_words(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 import json
 from argparse import Namespace
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,24 @@ def test_a_conversation_is_taken_and_given_back(desk: Running, capsys: pytest.Ca
     assert "a person has it" in capsys.readouterr().out
     assert main(["resume", CONVERSATION, *there(desk)]) == OK
     assert paused_until(desk) is None
+
+
+def test_what_is_said_is_what_the_row_has(desk: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    """A longer pause that stands is not cut, whatever was asked for since."""
+    assert main(["pause", CONVERSATION, "--for", "2h", *there(desk)]) == OK
+    until_ms = paused_until(desk)
+    assert until_ms is not None
+    capsys.readouterr()
+    assert main(["pause", CONVERSATION, "--for", "10m", *there(desk)]) == OK
+    assert f"paused until {datetime.fromtimestamp(until_ms // 1_000, UTC):%Y-%m-%d %H:%M:%S}" in capsys.readouterr().out
+    assert main(["pause", CONVERSATION, "--for", "10m", *there(desk), "--json"]) == OK
+    said = {"conversation_id": CONVERSATION, "paused_until_ms": until_ms}
+    assert json.loads(capsys.readouterr().out) == said
+
+
+def test_what_never_was_is_not_given_back(desk: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["resume", "webhook:default:nobody", *there(desk)]) == NOT_FOUND
+    assert "has no conversation webhook:default:nobody" in capsys.readouterr().err
 
 
 def test_a_telegram_chat_of_the_desk_is_taken_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,9 @@ import re
 from argparse import ArgumentParser, Namespace
 from datetime import datetime
 
-from rejoinder.local.people import add_place_flags, ask_webhook, handover_of
+from rejoinder.local.people import add_place_flags, ask_webhook, handover_of, tell
 from rejoinder.local.sources import checked_id
-from rejoinder.local.terminal import OK, USAGE, CommandFailed, answer, instant
+from rejoinder.local.terminal import USAGE, CommandFailed
 from rejoinder.ports import Transient
 from rejoinder.protocol.timing import DAY_MS, LONGEST_PAUSE_MS
 from rejoinder.run import run as run_use_case
@@ -38,17 +38,16 @@ def run(args: Namespace) -> int:
     until_ms = until_of(args, now_ms)
     if args.stack:
         try:
-            row = run_use_case(handover_of(args.stack, conversation_id).pause(conversation_id, until_ms))
+            paused_until_ms = run_use_case(
+                handover_of(args.stack, conversation_id).pause(conversation_id, until_ms)
+            ).paused_until_ms
         except Transient as fault:
             from rejoinder.local.deployed import refused  # noqa: PLC0415  # AWS's client is slow to import
 
             raise refused(fault, "try again") from None
-        until_ms = row.paused_until_ms or until_ms
     else:
-        ask_webhook(args, conversation_id, {"type": "pause", "until": until_ms})
-    said = f"{conversation_id} is paused until {instant(until_ms, now_ms)}"
-    answer(args, {"conversation_id": conversation_id, "paused_until_ms": until_ms}, said)
-    return OK
+        paused_until_ms = ask_webhook(args, conversation_id, {"type": "pause", "until": until_ms})
+    return tell(args, conversation_id, paused_until_ms, now_ms)
 
 
 def until_of(args: Namespace, now_ms: int) -> int:

@@ -2,11 +2,13 @@
 
 from argparse import ArgumentParser, Namespace
 
-from rejoinder.local.people import add_place_flags, ask_webhook, handover_of
+from rejoinder.local.people import add_place_flags, ask_webhook, handover_of, tell
 from rejoinder.local.sources import checked_id
-from rejoinder.local.terminal import OK, answer
+from rejoinder.local.terminal import NOT_FOUND, CommandFailed
 from rejoinder.ports import Transient
+from rejoinder.protocol.conversation import Row
 from rejoinder.run import run as run_use_case
+from rejoinder.system import SystemClock
 
 ABOUT = """What is pending is answered, or counts as handled by a person, as the setting OnResume says."""
 
@@ -26,12 +28,14 @@ def run(args: Namespace) -> int:
     conversation_id = checked_id(args.conversation)
     if args.stack:
         try:
-            run_use_case(handover_of(args.stack, conversation_id).resume(conversation_id))
+            row = run_use_case(handover_of(args.stack, conversation_id).resume(conversation_id))
         except Transient as fault:
             from rejoinder.local.deployed import refused  # noqa: PLC0415  # AWS's client is slow to import
 
             raise refused(fault, "the pause may be over all the same, and nobody woken: try again") from None
+        if row == Row():
+            raise CommandFailed(f"stack {args.stack} has no conversation {conversation_id}", NOT_FOUND)
+        paused_until_ms = row.paused_until_ms
     else:
-        ask_webhook(args, conversation_id, {"type": "resume"})
-    answer(args, {"conversation_id": conversation_id, "paused_until_ms": None}, f"{conversation_id} is the bot's again")
-    return OK
+        paused_until_ms = ask_webhook(args, conversation_id, {"type": "resume"})
+    return tell(args, conversation_id, paused_until_ms, SystemClock().now_ms())
