@@ -97,6 +97,25 @@ def test_an_edit_while_the_bot_is_at_work_is_too_late() -> None:
     assert world.row.received == 1
 
 
+def why_ignored(world: World) -> list[str]:
+    return [str(one.fields["reason"]) for one in world.seen.happenings if one.what == "ignored"]
+
+
+def test_an_edit_of_what_came_after_the_claim_is_not_said_to_have_been_read() -> None:
+    """Nobody can say: a holder takes newer messages into its turn without a write."""
+    world = World()
+
+    def meanwhile() -> None:
+        world.bot.meanwhile = lambda: None
+        world.write("b")
+        assert edit(world, "b", "better") == {"ignored": 1}
+
+    world.bot.meanwhile = meanwhile
+    world.write("a")
+    world.settle()
+    assert why_ignored(world) == ["an edit while somebody is at work, who may have read the message"]
+
+
 def test_an_edit_after_the_answer_is_ignored_by_default() -> None:
     world = World()
     world.write("a")
@@ -104,6 +123,7 @@ def test_an_edit_after_the_answer_is_ignored_by_default() -> None:
     before = world.row
     assert edit(world, "a", "better") == {"ignored": 1}
     assert world.row == before
+    assert why_ignored(world) == ["an edit of a message that was answered, or that is not there"]
     world.settle()
     assert world.channel.texts == ["re: a"]
 

@@ -29,7 +29,7 @@ from rejoinder.ports import (
     Unverified,
     WakeUps,
 )
-from rejoinder.protocol import wakeups
+from rejoinder.protocol import amending, wakeups
 from rejoinder.protocol.conversation import MAX_CONTENT_BYTES, Attachment, Message, Row, content_of, take_content
 from rejoinder.protocol.identity import MAX_AUTHOR_BYTES, MAX_PROVIDER_ID_BYTES, message_id, report_key
 from rejoinder.protocol.outcomes import Amended, Duplicate, Full, Overflowed, Overruled, Recorded, Room
@@ -229,7 +229,7 @@ class Ingest:
             if isinstance(row, str):
                 return row
             if self.policy.late_edits == "ignore":
-                self.observer.happened("ignored", conversation_id, reason="an edit of a message that was read already")
+                self.observer.happened("ignored", conversation_id, reason=amending.too_late(row, edit))
                 return "ignored"
             outcome = await self._late(edited, row, whole, via)
             if outcome is not None:

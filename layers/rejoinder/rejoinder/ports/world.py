@@ -204,7 +204,7 @@ class Policy:
         on_resume: what is pending when a pause is ended by hand is answered, or counts as handled.
         on_newer: what a bot that asks does with a message that comes while it is at work: it joins the turn, or the
             work is thrown away and begun anew with everything.
-        late_edits: what an edit is that comes when its message was read already: nothing, or a new message.
+        late_edits: what an edit is that comes when its message may have been read: nothing, or a new message.
         moment: said where a reply takes long, once for a burst; empty: nothing.
         moment_ms: how long a bot is at work before that is said.
     """

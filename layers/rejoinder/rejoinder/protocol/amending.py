@@ -35,3 +35,10 @@ def amend(row: Row, index: int, edit: Message) -> Amended | Unamended:
     )
     pending = (*row.pending[:index], amended, *row.pending[index + 1 :])
     return Amended(replace(row, pending=pending, amended=row.amended + 1))
+
+
+def too_late(row: Row, edit: Message) -> str:
+    """Say why the row has refused an edit that is newer than what stands."""
+    if edit.id in row.pending_ids:
+        return "an edit while somebody is at work, who may have read the message"
+    return "an edit of a message that was answered, or that is not there"
