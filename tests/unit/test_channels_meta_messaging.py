@@ -251,14 +251,6 @@ def test_on_instagram_no_echo_is_taken_for_a_person(message: dict[str, object]) 
     assert "app_id" not in instagram.OPTIONAL_FIELDS
 
 
-@each_channel
-def test_messages_come_before_reports_wherever_they_stand(name: str) -> None:
-    """Field case FC-067: a report that cannot be kept must not keep a message from being recorded."""
-    report = {"mid": "r", "text": "hi", "is_echo": True, "metadata": f"{REPLY_ID}-0"}
-    found = parse(echo(report), event(message={"mid": "m", "text": "hello"}), name=name)
-    assert [type(one) for one in found] == [Inbound, Reported]
-
-
 def test_an_account_may_answer_one_page_alone() -> None:
     assert isinstance(read("messenger", "text", account_id=PAGE), Inbound)
     assert read("messenger", "text", account_id="300000000000002") == Ignored("of another account")

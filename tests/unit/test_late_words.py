@@ -164,6 +164,20 @@ def test_a_batch_is_not_refused_for_somebody_elses_words() -> None:
     assert [m.text for m in world.store.rows[BO].pending] == ["hello", "again"]
 
 
+def test_a_message_is_recorded_before_a_report_of_the_same_batch() -> None:
+    """Field case FC-067, on every channel: a report that cannot be kept just now stops no message, and comes again."""
+    world = World()
+
+    async def refuse(*_: object, **__: object) -> None:
+        raise Transient("throttled")
+
+    store = type(world.store)
+    world.store.__class__ = type("NoText", (store,), {"put_text": refuse, "__slots__": ()})
+    world.channel.reports = [Reported(CONVERSATION, "r", 0), written("a", START_MS)]
+    assert run(world.ingest("lines", Request("POST", "/", {"x-proof": "yes"}, b""))).status == 503
+    assert pending(world) == ["a"]
+
+
 def delivering(world: World) -> None:
     """A reply to `a` is refused for now, `b` came after it, and a person has read both."""
     comes(world, written("a", START_MS))

@@ -81,9 +81,8 @@ class EntryReader:
     sender_of: Callable[[str], str | None]
 
     def read(self, entries: Sequence[object]) -> list[Event]:
-        """Read every entry. Messages come first, so that a report that cannot be kept stops none."""
-        events = [event for entry in entries for event in self._entry(entry)]
-        return sorted(events, key=lambda event: isinstance(event, Reported))
+        """Read every entry."""
+        return [event for entry in entries for event in self._entry(entry)]
 
     def _entry(self, entry: object) -> Iterator[Event]:
         try:
