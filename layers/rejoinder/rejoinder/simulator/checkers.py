@@ -28,7 +28,7 @@ from rejoinder.simulator.people_checkers import (
     whoever_is_on_duty_is_told,
 )
 from rejoinder.simulator.word_checkers import (
-    a_start_counts_once,
+    a_start_undoes_an_earlier_stop,
     edits_change_words_alone,
     edits_count_once,
     edits_never_go_back,
@@ -238,7 +238,7 @@ OF_A_STEP: tuple[StepChecker, ...] = (
     edits_never_go_back,
     edits_count_once,
     the_last_word_stands,
-    a_start_counts_once,
+    a_start_undoes_an_earlier_stop,
 )
 
 

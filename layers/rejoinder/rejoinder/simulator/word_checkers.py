@@ -140,14 +140,15 @@ def the_last_word_stands(step: Step, ledger: Ledger, timing: Timing) -> str | No
     return None
 
 
-def a_start_counts_once(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
-    """No repeat of a word that gave consent before undoes one that has withdrawn it since."""
-    if step.before.opted_out_at_ms is None or step.after.opted_out_at_ms is not None:
+def a_start_undoes_an_earlier_stop(step: Step, ledger: Ledger, timing: Timing) -> str | None:  # noqa: ARG001
+    """A word that gives consent undoes only one that was sent before it, however late either comes, or how often."""
+    withdrawn_at_ms = step.before.opted_out_at_ms
+    if withdrawn_at_ms is None or step.after.opted_out_at_ms is not None:
         return None
-    message = step.call.args[1]
-    if (message.id, False) in ledger.words:
-        return f"{message.provider_id} counted before, and has undone what came since"
-    return None
+    message: Message = step.call.args[1]
+    if message.sent_at_ms > withdrawn_at_ms:
+        return None
+    return f"{message.provider_id} of {message.sent_at_ms} has undone what was sent at {withdrawn_at_ms}"
 
 
 def silence_has_a_reason(turn: TurnRecord, ledger: Ledger) -> str | None:

@@ -56,7 +56,7 @@ WORD_MUTANTS: tuple[Mutant, ...] = (
         "old_start_taken",
         "a START counts only where no STOP has come since",
         _quiet(messages=0, optouts=1, optins=1, lost=1, max_pending=0),
-        "a_start_counts_once",
+        "a_start_undoes_an_earlier_stop",
         ((transitions, "overruled", lambda *_: False),),
     ),
     Mutant(
