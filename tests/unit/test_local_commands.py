@@ -288,6 +288,34 @@ def test_the_stack_says_where(aws: Clients, monkeypatch: pytest.MonkeyPatch) -> 
     assert stored(aws, "/rejoinder/shop/webhook/default")["secret"] == "s3cret"
 
 
+def test_a_secret_of_secrets_manager_is_made_then_changed(
+    aws: Clients, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As with the Parameter Store: what is stored and not named is kept."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("s3cret\n"))
+    words = ["secret", "set", "webhook/shop", "--reference", "secretsmanager:/r/{channel}/{account}"]
+    assert main([*words, "secret", "reply_url=https://example.org/1"]) == OK
+    assert main([*words, "reply_url=https://example.org/2", "--json"]) == OK
+    assert json.loads(capsys.readouterr().out.partition("\n")[2])["reference"] == "secretsmanager:/r/webhook/shop"
+    text = aws.secretsmanager().get_secret_value(SecretId="/r/webhook/shop")["SecretString"]
+    assert json.loads(text) == {"secret": "s3cret", "reply_url": "https://example.org/2"}
+    assert aws.ssm().describe_parameters()["Parameters"] == []
+
+
+def test_a_secret_that_is_being_deleted_is_not_written(
+    aws: Clients, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("s3cret\n"))
+    manager = aws.secretsmanager()
+    manager.create_secret(Name="/r/webhook/shop", SecretString="{}")
+    manager.delete_secret(SecretId="/r/webhook/shop")
+    words = ["secret", "reply_url=https://example.org", "--reference", "secretsmanager:/r/{channel}/{account}"]
+    assert main(["secret", "set", "webhook/shop", *words]) == FAILED
+    said = capsys.readouterr().err
+    assert "secretsmanager:/r/webhook/shop: " in said
+    assert "InvalidRequestException" in said
+
+
 @pytest.mark.parametrize(
     ("words", "code", "named"),
     [

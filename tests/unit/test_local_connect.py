@@ -134,6 +134,16 @@ def test_the_account_is_stored_its_endpoint_tried_and_what_to_paste_is_said(
     assert "s3cret" not in said
 
 
+def test_the_account_may_be_in_secrets_manager(aws: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk_with("webhook", GIVEN["webhook"]) as desk:
+        words = ["--reference", "secretsmanager:/r/{channel}/{account}"]
+        monkeypatch.setattr("sys.stdin", io.StringIO("s3cret\n"))
+        given = ["secret", f"reply_url={GIVEN['webhook']['reply_url']}"]
+        assert main(["connect", "webhook/shop", *given, "--url", f"{desk.server.url}/webhooks", *words]) == OK
+    text = aws.secretsmanager().get_secret_value(SecretId="/r/webhook/shop")["SecretString"]
+    assert json.loads(text) == GIVEN["webhook"]
+
+
 def test_telegram_is_told_by_its_api(
     aws: Clients, api: BotApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -201,7 +211,7 @@ def test_the_result_as_json(aws: Clients, monkeypatch: pytest.MonkeyPatch, capsy
     with desk_with("webhook", GIVEN["webhook"]) as desk:
         assert connect(monkeypatch, "webhook/shop", desk.server.url, GIVEN["webhook"], "--json") == OK
     said = json.loads(capsys.readouterr().out)
-    assert (said["parameter"], said["fields"]) == ("/r/webhook/shop", ["reply_url", "secret"])
+    assert (said["reference"], said["fields"]) == ("ssm:/r/webhook/shop", ["reply_url", "secret"])
     assert said["url"] == f"{desk.server.url}/webhooks/webhook/shop"
 
 

@@ -93,7 +93,7 @@ def test_what_keeps_aws_from_being_asked_is_said_with_the_fix(
     out, err = capsys.readouterr()
     assert fix in json.loads(out)["error"]
     assert fix in err
-    assert any(name in err for name in ("stack my-bot", "table my-table", "parameter /r/webhook/default"))
+    assert any(name in err for name in ("stack my-bot", "table my-table", "ssm:/r/webhook/default"))
 
 
 def test_where_nobody_listens_the_way_to_begin_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,15 +63,15 @@ def run(args: Namespace) -> int:
     clients = Clients()
     how = connection(channel)
     url = f"{base_url(args, clients)}/{channel}/{account}"
-    name, fields = stored_fields(args, clients, channel, account)
+    reference, fields = stored_fields(args, clients, channel, account)
     fields |= dict(map(value_of, args.fields))
     fields = completed(channel, fields, how)
-    store(clients, name, channel, account, fields)
+    store(clients, reference, channel, account, fields)
     said = attempted(how, fields, url, args.wait)
     said += registered(how, fields, url)
     steps = [] if how.register is not None else [step.format(url=url, **fields) for step in how.paste]
-    text = [f"{name} has {', '.join(sorted(fields))}", *said, *(f"- {step}" for step in steps)]
-    content = {"parameter": name, "fields": sorted(fields), "url": url, "said": said, "paste": steps}
+    text = [f"{reference} has {', '.join(sorted(fields))}", *said, *(f"- {step}" for step in steps)]
+    content = {"reference": reference, "fields": sorted(fields), "url": url, "said": said, "paste": steps}
     answer(args, content, "\n".join(text))
     return OK
 

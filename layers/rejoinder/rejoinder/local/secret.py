@@ -1,4 +1,4 @@
-"""`rejoinder secret set`: store an account's fields as one SecureString in the Parameter Store of AWS."""
+"""`rejoinder secret set`: store an account's fields as one secret of AWS, where the deployment looks for it."""
 
 import getpass
 import json
@@ -13,15 +13,21 @@ from rejoinder.channels import NAMES, channel_module, open_channel
 from rejoinder.local.aws import ACCOUNTS, code_of, explained, stack_output
 from rejoinder.local.flags import named
 from rejoinder.local.terminal import OK, USAGE, CommandFailed, answer
-from rejoinder.ports import Permanent
+from rejoinder.ports import Permanent, Transient
+from rejoinder.secrets import Secrets
+from rejoinder.system import SystemClock
 from rejoinder.wiring import Clients
 
 SECRET_WORDS = ("secret", "token", "key", "password")
 """A field whose name ends so is no argument: arguments are seen by every user of the machine, and kept by shells."""
 
-ABOUT = """`secret set CHANNEL/ACCOUNT` stores what the account needs; fields that are stored already and not named are
-kept. A field is NAME=VALUE where it is no secret; NAME alone asks for it, and reads a line of standard input where
-nobody can be asked. The deployed functions see the change within five minutes, or at the next refused signature."""
+STORED_IN = ("ssm", "secretsmanager")
+"""Where an account's secret may be: a SecureString of the Parameter Store, or a secret of Secrets Manager."""
+
+ABOUT = """`secret set CHANNEL/ACCOUNT` stores what the account needs, where the stack looks for it: in the Parameter
+Store, or in Secrets Manager (AccountsStore). Fields that are stored already and not named are kept. A field is
+NAME=VALUE where it is no secret; NAME alone asks for it, and reads a line of standard input where nobody can be asked.
+The deployed functions see the change within five minutes, or at the next refused signature."""
 
 EXAMPLES = f"""examples:
   rejoinder secret set webhook/default --stack my-bot secret reply_url=https://example.org/replies
@@ -44,7 +50,9 @@ def add_place_flags(parser: ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--stack", type=named, help="name of the CloudFormation stack that shall use it")
     where.add_argument(
-        "--reference", type=named, help="where instead, such as ssm:/my/{channel}/{account} (default: $ACCOUNTS)"
+        "--reference",
+        type=named,
+        help="where instead, such as ssm:/my/{channel}/{account}, or secretsmanager:… (default: $ACCOUNTS)",
     )
 
 
@@ -53,10 +61,10 @@ def run(args: Namespace) -> int:
     channel, account = split_account(args.account)
     check_names(channel, args.fields)
     clients = Clients()
-    name, fields = stored_fields(args, clients, channel, account)
+    reference, fields = stored_fields(args, clients, channel, account)
     fields |= dict(map(value_of, args.fields))
-    store(clients, name, channel, account, fields)
-    answer(args, {"parameter": name, "fields": sorted(fields)}, f"{name} now has {', '.join(sorted(fields))}")
+    store(clients, reference, channel, account, fields)
+    answer(args, {"reference": reference, "fields": sorted(fields)}, f"{reference} now has {', '.join(sorted(fields))}")
     return OK
 
 
@@ -77,37 +85,53 @@ def split_account(given: str) -> tuple[str, str]:
 
 
 def stored_fields(args: Namespace, clients: Clients, channel: str, account: str) -> tuple[str, dict[str, str]]:
-    """Find the parameter of the account, and the fields that it has already.
+    """Find the reference of the account's secret, and the fields that it has already; none where there is no secret.
 
     Raises:
         CommandFailed: nothing says where it is, it holds something else, or it cannot be read.
     """
-    name = parameter_name(args, clients, channel, account)
+    reference = reference_of(args, clients, channel, account)
     try:
-        return name, read(clients, name)
-    except (ClientError, BotoCoreError) as error:
-        raise CommandFailed(f"parameter {name}: {explained(error)}") from None
+        return reference, account_fields(Secrets(clients, SystemClock()).refresh(reference))
+    except Permanent:
+        return reference, {}
+    except Transient as fault:
+        raise CommandFailed(f"{reference}: {explained(fault.__cause__ or fault)}") from None
+    except ValueError as error:
+        raise CommandFailed(f"{reference} holds something else: {error}; delete it first") from None
 
 
-def store(clients: Clients, name: str, channel: str, account: str, fields: dict[str, str]) -> None:
+def store(clients: Clients, reference: str, channel: str, account: str, fields: dict[str, str]) -> None:
     """Store the account, where a channel can be opened with it.
 
     Raises:
-        CommandFailed: a field is missing or wrong, or the parameter cannot be written.
+        CommandFailed: a field is missing or wrong, or the secret cannot be written.
     """
     try:
         open_channel(channel, account, fields)
-        clients.ssm().put_parameter(
-            Name=name,
-            Value=json.dumps(fields),
-            Type="SecureString",
-            Overwrite=True,
-            Description=f"Rejoinder: the account {account} of the channel {channel}",
-        )
+        write(clients, reference, json.dumps(fields), f"Rejoinder: the account {account} of the channel {channel}")
     except Permanent as fault:
         raise CommandFailed(f"nothing was stored: {fault}", USAGE) from None
     except (ClientError, BotoCoreError) as error:
-        raise CommandFailed(f"parameter {name}: {explained(error)}") from None
+        raise CommandFailed(f"{reference}: {explained(error)}") from None
+
+
+def write(clients: Clients, reference: str, text: str, about: str) -> None:
+    """Write a secret, new or not.
+
+    Raises:
+        ClientError, BotoCoreError: its service refuses, or cannot be reached.
+    """
+    scheme, _, name = reference.partition(":")
+    if scheme == "ssm":
+        clients.ssm().put_parameter(Name=name, Value=text, Type="SecureString", Overwrite=True, Description=about)
+        return
+    try:
+        clients.secretsmanager().put_secret_value(SecretId=name, SecretString=text)
+    except ClientError as error:
+        if code_of(error) != "ResourceNotFoundException":
+            raise
+        clients.secretsmanager().create_secret(Name=name, SecretString=text, Description=about)
 
 
 def check_names(channel: str, given: list[str]) -> None:
@@ -130,38 +154,22 @@ def check_names(channel: str, given: list[str]) -> None:
             raise CommandFailed(f"{name} is a secret: give its name alone, and its value when asked", USAGE)
 
 
-def parameter_name(args: Namespace, clients: Clients, channel: str, account: str) -> str:
-    """Find out which parameter the deployment reads.
+def reference_of(args: Namespace, clients: Clients, channel: str, account: str) -> str:
+    """Find out where the deployment looks for the account.
 
     Raises:
-        CommandFailed: nothing says it, or it is not in the Parameter Store.
+        CommandFailed: nothing says it, or it is no place where an account is stored.
     """
-    reference = args.reference or os.environ.get("ACCOUNTS", "")
+    pattern = args.reference or os.environ.get("ACCOUNTS", "")
     if args.stack:
-        reference = stack_output(clients, args.stack, ACCOUNTS)
-    if not reference:
+        pattern = stack_output(clients, args.stack, ACCOUNTS)
+    if not pattern:
         raise CommandFailed("which deployment? Name it by --stack, --reference or the variable ACCOUNTS", USAGE)
-    scheme, _, name = reference.partition(":")
-    if scheme != "ssm" or "{channel}" not in name or "{account}" not in name:
-        raise CommandFailed(f"{reference}: expected ssm:NAME with {{channel}} and {{account}} in it", USAGE)
-    return name.replace("{channel}", channel).replace("{account}", account)
-
-
-def read(clients: Clients, name: str) -> dict[str, str]:
-    """Read the fields that are stored; none where there is no such parameter.
-
-    Raises:
-        CommandFailed: what is stored is not an account's JSON.
-    """
-    try:
-        parameter = clients.ssm().get_parameter(Name=name, WithDecryption=True)["Parameter"]
-        return account_fields(parameter.get("Value", ""))
-    except ClientError as error:
-        if code_of(error) == "ParameterNotFound":
-            return {}
-        raise
-    except ValueError as error:
-        raise CommandFailed(f"parameter {name} holds something else: {error}; delete it first") from None
+    scheme, _, name = pattern.partition(":")
+    if scheme not in STORED_IN or "{channel}" not in name or "{account}" not in name:
+        expected = " or ".join(f"{each}:NAME" for each in STORED_IN)
+        raise CommandFailed(f"{pattern}: expected {expected}, with {{channel}} and {{account}} in it", USAGE)
+    return pattern.replace("{channel}", channel).replace("{account}", account)
 
 
 def value_of(entry: str) -> tuple[str, str]:
