@@ -58,7 +58,8 @@ $(EMULATOR_VENV)/.installed:
 build: e2e-tools ## Build the functions and layers into .aws-sam/build, without a container (ARGS: of `sam build`)
 	SAM_CLI_TELEMETRY=0 $(SAM) build $(ARGS)
 
-deploy: build ## Deploy to the AWS account of your environment (ARGS='--config-env prod --guided', …)
+deploy: e2e-tools ## Build, and deploy to the AWS account of your environment (ARGS: of `sam deploy`, '--stack-name my-bot', …)
+	SAM_CLI_TELEMETRY=0 $(SAM) build
 	SAM_CLI_TELEMETRY=0 $(SAM) deploy $(ARGS)
 
 e2e: setup e2e-tools ## Deploy for real to an emulator of AWS on loopback, and test that, containers, kills and the browser

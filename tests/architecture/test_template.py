@@ -1,17 +1,18 @@
 """The template and the code say the same: settings, ranges, the table's shape, and what protocol.md asks of a stack."""
 
 import re
+import subprocess
+import tomllib
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from rejoinder.gateway import PREFIX
-from rejoinder.observe.happenings import GAUGES, HAPPENINGS
-from rejoinder.observe.powertools import NAMESPACE
 from rejoinder.protocol.timing import BOUNDS, DAY_MS, LONGEST_WAKE_UP_MS, Timing
 from rejoinder.settings import CHOICES, NUMBERS, PLACES, TEXTS, Function, Settings, env_name, names
 from rejoinder.stores.dynamodb.schema import TTL_ATTRIBUTE, table_definition
+from rejoinder.wiring import SWEEP_MARGIN_MS
 from stack import BOT_POLICY, ROOT, default_environment, functions, resources, statements, template
 
 FUNCTIONS: tuple[Function, ...] = ("ingest", "generate", "sweep")
@@ -57,7 +58,7 @@ def test_what_the_bot_is_allowed_beside_is_the_generator_s_alone_and_nothing_by_
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_every_variable_is_a_setting_and_every_setting_a_variable(function: Function) -> None:
     variables = functions()[function]["Environment"]
-    needless = {"GENERATOR_ARN"} if function == "generate" else set()
+    needless = {name for name, (_, _, needed_by) in PLACES.items() if function not in needed_by} - {"ACCOUNTS"}
     assert set(variables) == names() - needless
     assert all(name in variables for name, (_, _, needed_by) in PLACES.items() if function in needed_by)
 
@@ -93,9 +94,14 @@ def test_each_other_parameter_allows_what_the_settings_do() -> None:
     for variable, words in CHOICES.items():
         parameter = PARAMETERS[parameter_of(variable)]
         assert (parameter["Default"], parameter["AllowedValues"]) == (words[0], list(words))
-    assert PARAMETERS["FallbackReply"]["MaxLength"] == 1_000
-    for bot in ("bot:reply", "shop.desk:answer_1", "bot", ":reply", "bot.reply", "1bot:reply", "bot:re-ply"):
-        by_template = re.fullmatch(PARAMETERS["Bot"]["AllowedPattern"], bot)
+    for variable in ("FALLBACK_REPLY", "MOMENT_REPLY"):
+        longest = PARAMETERS[parameter_of(variable)]["MaxLength"]
+        assert re.fullmatch(TEXTS[variable][1], "я" * longest)
+        assert not re.fullmatch(TEXTS[variable][1], "я" * (longest + 1))
+    longest = PARAMETERS["Bot"]["MaxLength"]
+    long = ("b" * (longest - 6) + ":reply", "b" * (longest - 5) + ":reply")
+    for bot in ("bot:reply", "shop.desk:answer_1", "bot", ":reply", "bot.reply", "1bot:reply", "bot:re-ply", *long):
+        by_template = re.fullmatch(PARAMETERS["Bot"]["AllowedPattern"], bot) and len(bot) <= longest
         assert bool(by_template) == bool(re.fullmatch(TEXTS["BOT"][1], bot)), bot
 
 
@@ -123,7 +129,13 @@ def test_the_queues_keep_a_wake_up_as_long_as_the_protocol_reckons() -> None:
     seconds = [queues[name]["Properties"]["MessageRetentionPeriod"] for name in ("WakeUpQueue", "DeadLetterQueue")]
     assert sum(seconds) * 1_000 == LONGEST_WAKE_UP_MS
     redrive = template()["Resources"]["WakeUpQueue"]["Properties"]["RedrivePolicy"]
-    assert redrive["deadLetterTargetArn"] == {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]}
+    # a function that is throttled or cannot start for once must not cost a wake-up: AWS Lambda Developer Guide, "Using
+    # Lambda with Amazon SQS", asks for five receives at the least
+    assert redrive == {"deadLetterTargetArn": {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]}, "maxReceiveCount": 5}
+
+
+def test_what_waits_in_a_queue_is_encrypted() -> None:
+    assert {queue["Properties"]["SqsManagedSseEnabled"] for queue in resources("AWS::SQS::Queue").values()} == {True}
 
 
 def test_the_table_is_as_the_store_describes_it_and_outlives_the_stack() -> None:
@@ -150,9 +162,52 @@ def test_the_generator_may_wake_itself_and_its_failed_invocations_are_dead_lette
     assert destination == {"Type": "SQS", "Destination": {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]}}
 
 
-def test_the_sweep_comes_each_five_minutes() -> None:
-    (event,) = functions()["sweep"]["Events"].values()
+def test_the_sweep_comes_each_five_minutes_and_has_its_time() -> None:
+    """One at a time, most of it for looking; the next one is its second attempt."""
+    sweep = functions()["sweep"]
+    (event,) = sweep["Events"].values()
     assert event["Properties"]["Schedule"] == "rate(5 minutes)"
+    assert 10 * SWEEP_MARGIN_MS <= sweep["Timeout"] * 1_000 < 5 * 60_000
+    assert sweep["EventInvokeConfig"] == {"MaximumRetryAttempts": 0}
+
+
+def test_a_schedule_wakes_the_generator_or_becomes_a_dead_letter() -> None:
+    """Nothing but Scheduler, on behalf of this AWS account, takes the role; it may do these two things."""
+    found = template()["Resources"]
+    (trusted,) = found["ScheduleRole"]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    assert trusted == {
+        "Effect": "Allow",
+        "Principal": {"Service": "scheduler.amazonaws.com"},
+        "Action": "sts:AssumeRole",
+        "Condition": {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}},
+    }
+    policy = found["ScheduleRolePolicy"]["Properties"]
+    assert policy["Roles"] == [{"Ref": "ScheduleRole"}]
+    allowed = [(entry["Effect"], entry["Action"], entry["Resource"]) for entry in policy["PolicyDocument"]["Statement"]]
+    assert allowed == [
+        ("Allow", "lambda:InvokeFunction", {"Fn::GetAtt": ["GenerateFunction", "Arn"]}),
+        ("Allow", "sqs:SendMessage", {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]}),
+    ]
+
+
+def test_functions_and_layers_are_of_one_architecture() -> None:
+    chosen = {"Ref": "Architecture"}
+    assert all(function["Architectures"] == [chosen] for function in functions().values())
+    for layer in resources("AWS::Serverless::LayerVersion").values():
+        assert layer["Metadata"]["BuildArchitecture"] == chosen
+        assert layer["Properties"]["CompatibleArchitectures"] == [chosen]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_has_the_memory_that_its_start_was_measured_with(function: Function) -> None:
+    assert functions()[function]["MemorySize"] == 512
+
+
+def test_the_sweep_reads_no_account_s_secret() -> None:
+    """But the one parameter that says what accounts have of their own."""
+    (reading,) = [entry for entry in statements("sweep") if "ssm:GetParameter" in entry["Action"]]
+    arn = "arn:${AWS::Partition}:ssm:${AWS::Region}:${AWS::AccountId}:parameter/rejoinder/${AWS::StackName}/per-account"
+    assert (reading["Action"], reading["Resource"]) == (["ssm:GetParameter"], [{"Fn::Sub": arn}])
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -202,19 +257,6 @@ def test_no_resource_has_a_fixed_name() -> None:
         for key, value in resource.get("Properties", {}).items():
             inline = resource["Type"] == "AWS::IAM::Policy" and key == "PolicyName"  # lives inside its role
             assert key not in fixed or inline or isinstance(value, dict), f"{name}.{key}"
-
-
-def test_each_alarm_watches_a_metric_that_there_is() -> None:
-    alarms = {name: alarm["Properties"] for name, alarm in resources("AWS::CloudWatch::Alarm").items()}
-    ours = {alarm["MetricName"]: alarm for alarm in alarms.values() if alarm["Namespace"] == NAMESPACE}
-    assert set(ours) <= HAPPENINGS.keys() | GAUGES.keys()
-    assert {"held", "misconfigured", "overflowed", "fallback", "unavailable", "oldest_ms"} <= set(ours)
-    assert ours["oldest_ms"]["TreatMissingData"] == "breaching"
-    for alarm in ours.values():
-        assert alarm["Dimensions"] == [{"Name": "service", "Value": {"Ref": "AWS::StackName"}}]
-    assert any(alarm["MetricName"] == "ApproximateNumberOfMessagesVisible" for alarm in alarms.values())
-    watched = [alarm["Dimensions"][0]["Value"] for alarm in alarms.values() if alarm["MetricName"] == "Errors"]
-    assert sorted(entry["Ref"] for entry in watched) == ["GenerateFunction", "IngestFunction", "SweepFunction"]
 
 
 @pytest.mark.parametrize(
@@ -268,6 +310,19 @@ def references(tree: Any) -> Iterator[str]:
         case list():
             for value in tree:
                 yield from references(value)
+
+
+def test_deploying_asks_nothing_and_its_words_are_of_the_deployment_alone() -> None:
+    """`sam build` knows no `--stack-name`; `sam deploy --guided` asks of each route without authentication."""
+    words = "--stack-name my-bot"
+    done = subprocess.run(  # the commands alone are printed
+        ["make", "--dry-run", "deploy", f"ARGS={words}"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    sam = [line.partition("/bin/sam ")[2] for line in done.stdout.splitlines() if "/bin/sam " in line]
+    assert sam == ["build", f"deploy {words}"]
+    defaults = tomllib.loads((ROOT / "samconfig.toml").read_text())["default"]["deploy"]["parameters"]
+    assert (defaults["confirm_changeset"], defaults["resolve_s3"]) == (False, True)
+    assert defaults["capabilities"] == "CAPABILITY_IAM"
 
 
 def test_no_parameter_is_without_use() -> None:

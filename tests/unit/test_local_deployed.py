@@ -97,6 +97,20 @@ def test_inspect_derives_times_with_the_stacks_own_settings(capsys: pytest.Captu
         assert capsys.readouterr().err == ""
 
 
+def test_what_accounts_have_of_their_own_is_followed_where_it_is_a_reference(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with stack(DEBOUNCE_MS="7000", PER_ACCOUNT="ssm:/rejoinder/shop/per-account:1") as deployment:
+        at_ms = recorded()
+        assert due_ms(capsys, CONVERSATION) == at_ms + Timing().debounce_ms
+        assert main(["inspect", CONVERSATION, *STACK]) == OK
+        assert f"{FUNCTION}: PER_ACCOUNT cannot be read: ssm:/rejoinder/shop/per-account:1" in capsys.readouterr().err
+        deployment.client("ssm").put_parameter(Name="/rejoinder/shop/per-account", Value=OWN_PACE, Type="String")
+        assert due_ms(capsys, CONVERSATION) == at_ms + 5_000
+        assert main(["pause", CONVERSATION, *STACK]) == OK
+        assert deployment.row().paused_until_ms is not None
+
+
 DENIED = Say(
     403,
     b'{"Message": "User: ana is not authorized to perform: lambda:GetFunctionConfiguration"}',

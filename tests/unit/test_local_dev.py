@@ -321,7 +321,7 @@ def test_every_setting_of_the_policy_is_a_flag_that_help_and_page_explain(capsys
         assert f"`--{name.replace('_', '-')}`" in page
     assert "the work is thrown away and begun anew with everything (absorb or restart, default absorb)" in said
     assert "(1000 to 2592000000, default 1800000)" in said
-    assert "(at most 1,000 characters, default none)" in said
+    assert "(at most 160 characters, default none)" in said
 
 
 def test_a_flag_of_the_policy_is_heeded_and_checked(capsys: pytest.CaptureFixture[str]) -> None:

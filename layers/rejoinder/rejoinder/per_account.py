@@ -1,6 +1,7 @@
 """What one account has of its own: another bot, another pace. `PER_ACCOUNT` is a JSON object of such, by account.
 
-An account is named as its conversations' ids begin: `telegram:7000000001`. Everything else is the deployment's.
+An account is named as its conversations' ids begin: `telegram:7000000001`. Everything else is the deployment's. A
+deployed function's variable is a reference to it (`settings.followed`), since there is no room for many accounts.
 """
 
 import json

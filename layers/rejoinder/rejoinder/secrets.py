@@ -26,7 +26,7 @@ MAX_ABSENT_AGE_MS = 15_000
 MAX_KEPT = 1_000
 """Names come from URLs: the memory of them is bounded."""
 
-ABSENT = frozenset({"ParameterNotFound", "ResourceNotFoundException"})
+ABSENT = frozenset({"ParameterNotFound", "ParameterVersionNotFound", "ResourceNotFoundException"})
 OURS = frozenset({"AccessDeniedException", "DecryptionFailure", "InvalidKeyId", "ValidationException"})
 """Answers that say the deployment is wrong, and not the service busy."""
 

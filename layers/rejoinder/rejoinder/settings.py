@@ -5,13 +5,13 @@ in CamelCase of the same words; where a resource wants seconds, it is in seconds
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, cast
 
 from rejoinder import per_account
 from rejoinder.per_account import PerAccount
-from rejoinder.ports import HandoverChoice, LateEdits, OnNewer, OnResume, Policy
+from rejoinder.ports import Fault, HandoverChoice, LateEdits, OnNewer, OnResume, Policy
 from rejoinder.protocol.timing import BOUNDS, CLOCK_MARGIN_MS, DAY_MS, LONGEST_PAUSE_MS, LONGEST_SEND_MS, Timing
 
 Function = Literal["ingest", "generate", "sweep"]
@@ -39,13 +39,24 @@ NUMBERS: dict[str, tuple[int, int, int]] = {
 """Default, lowest and highest of the numbers that are not the protocol's."""
 
 TEXTS: dict[str, tuple[str, str, str]] = {
-    "BOT": ("bot:reply", r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", "module:function, such as bot:reply"),
-    "FALLBACK_REPLY": ("", r"(?s).{0,1000}", "at most 1,000 characters"),
-    "MOMENT_REPLY": ("", r"(?s).{0,1000}", "at most 1,000 characters"),
-    "PER_ACCOUNT": ("", r"(?s).{0,3000}", "at most 3,000 characters of JSON"),
+    "BOT": (
+        "bot:reply",
+        r"(?=.{3,128}$)[A-Za-z_][\w.]*:[A-Za-z_]\w*",
+        "module:function, such as bot:reply, of at most 128 characters",
+    ),
+    "FALLBACK_REPLY": ("", r"(?s).{0,160}", "at most 160 characters"),
+    "MOMENT_REPLY": ("", r"(?s).{0,160}", "at most 160 characters"),
+    "PER_ACCOUNT": ("", r"(?s).{0,8192}", "at most 8,192 characters of JSON"),
     "SERVICE_NAME": ("rejoinder", r"[\w.-]{1,128}", "1 to 128 letters, digits, `_`, `.` or `-`"),
 }
-"""Default, pattern and description of the texts that have a default."""
+"""Default, pattern and description of the texts that have a default.
+
+All variables of a function have 4 KB together (AWS Lambda Developer Guide, "Lambda quotas"): so replies are short, and
+`PER_ACCOUNT` may be a reference (`followed`). An advanced parameter of the Parameter Store holds 8 KB.
+"""
+
+REFERENCE = "ssm:"
+"""What is stored in the Parameter Store begins so."""
 
 PLACES: dict[str, tuple[str, str, frozenset[Function]]] = {
     "TABLE_NAME": (r"[\w.-]{3,255}|arn:.+", "the table's name", frozenset({"ingest", "generate", "sweep"})),
@@ -187,6 +198,25 @@ class Settings:
             ),
         ]
         return [text for holds, text in relations if not holds]
+
+
+def followed(environment: Mapping[str, str], secret: Callable[[str], str]) -> Mapping[str, str]:
+    """Put in the place of a reference in `PER_ACCOUNT` what it refers to; without one nothing is read.
+
+    Args:
+        environment: of a deployed function.
+        secret: reads by reference, as `Secrets.read` does.
+
+    Raises:
+        SettingsError: it cannot be read.
+    """
+    reference = environment.get("PER_ACCOUNT", "")
+    if not reference.startswith(REFERENCE):
+        return environment
+    try:
+        return {**environment, "PER_ACCOUNT": secret(reference)}
+    except Fault as fault:
+        raise SettingsError([f"PER_ACCOUNT cannot be read: {fault}"]) from fault
 
 
 def names() -> frozenset[str]:

@@ -21,7 +21,7 @@ from rejoinder.ports import Outside
 from rejoinder.protocol.timing import Timing
 from rejoinder.run import run
 from rejoinder.secrets import Secrets
-from rejoinder.settings import Function, Settings
+from rejoinder.settings import Function, Settings, followed
 from rejoinder.stores.dynamodb.store import DynamoDBStore
 from rejoinder.stores.dynamodb.table import Table, connect
 from rejoinder.system import SystemClock, SystemIds
@@ -124,11 +124,11 @@ class Wiring:
         observer: for the handler's own use too.
     """
 
-    def __init__(self, settings: Settings, function: Function) -> None:
+    def __init__(self, settings: Settings, function: Function, clients: Clients) -> None:
         self.settings = settings
         self.observer = PowertoolsObserver(settings.service_name, settings.log_level)
         self._clock = SystemClock()
-        self._clients = Clients()
+        self._clients = clients
         self._clients.warm(settings)
         self._secrets = Secrets(self._clients, self._clock)
         self._store = DynamoDBStore(Table(settings.table_name, self._clients.dynamodb), settings.timing)
@@ -263,7 +263,9 @@ def deployed(function: Function, environment: Mapping[str, str]) -> Wiring:
         SettingsError: with every fault, so that the function stops before it does half of anything.
         Permanent: the generator's bot cannot be loaded.
     """
-    wiring = Wiring(Settings.from_environment(environment, function), function)
+    clients = Clients()
+    environment = followed(environment, Secrets(clients, SystemClock()).read)
+    wiring = Wiring(Settings.from_environment(environment, function), function, clients)
     for warning in wiring.settings.warnings():
         wiring.observer.happened("warned", reason=warning)
     return wiring

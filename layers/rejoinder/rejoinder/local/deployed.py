@@ -9,7 +9,9 @@ from rejoinder.ingest import Ingest
 from rejoinder.local.aws import explained, stack_output
 from rejoinder.local.terminal import CommandFailed
 from rejoinder.ports import Transient
-from rejoinder.settings import Settings, SettingsError
+from rejoinder.secrets import Secrets
+from rejoinder.settings import Settings, SettingsError, followed
+from rejoinder.system import SystemClock
 from rejoinder.wiring import Clients, Wiring
 
 INGEST_FUNCTION = "IngestFunctionName"
@@ -17,6 +19,8 @@ INGEST_FUNCTION = "IngestFunctionName"
 
 def deployed_environment(clients: Clients, stack: str) -> Mapping[str, str]:
     """The settings of the stack as its functions have them: the environment of ingest, which has everything timed.
+
+    `PER_ACCOUNT` is followed where it is a reference.
 
     Raises:
         CommandFailed: there is no such stack, its function may not be read, or its settings are not of this version.
@@ -30,7 +34,10 @@ def deployed_environment(clients: Clients, stack: str) -> Mapping[str, str]:
     if "Variables" not in answer:  # AWS Lambda API, EnvironmentResponse: it has `Error` where its key may not be used
         reason = answer.get("Error", {}).get("Message", "it has none")
         raise CommandFailed(f"function {name}: its environment cannot be read: {reason}")
-    environment: Mapping[str, str] = answer["Variables"]
+    try:
+        environment = followed(answer["Variables"], Secrets(clients, SystemClock()).read)
+    except SettingsError as fault:
+        raise CommandFailed(f"function {name}: {fault}") from None
     try:
         Settings.from_environment(environment, "ingest")
     except SettingsError as fault:
@@ -56,6 +63,7 @@ def deployed_ingest(stack: str, conversation_id: str) -> Ingest:
     Raises:
         CommandFailed: as `deployed_environment`.
     """
-    settings = Settings.from_environment(deployed_environment(Clients(), stack), "ingest")
-    ingest = Wiring(settings, "ingest").ingest()
+    clients = Clients()
+    settings = Settings.from_environment(deployed_environment(clients, stack), "ingest")
+    ingest = Wiring(settings, "ingest", clients).ingest()
     return ingest.own(ingest, conversation_id)

@@ -74,7 +74,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--per-account",
         metavar="JSON",
-        help="accounts with a bot and a pace of their own, as the parameter PerAccount has them (default $PER_ACCOUNT)",
+        help="accounts with a bot and a pace of their own, as PerAccount refers to them (default $PER_ACCOUNT)",
     )
     parser.add_argument("--quiet", action="store_true", help="do not write what happens to the terminal")
     add_policy_flags(parser)

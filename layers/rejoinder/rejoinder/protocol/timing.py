@@ -52,7 +52,8 @@ class Timing:
     Attributes:
         debounce_ms: a reply is generated this long after the last message; 0 answers at once.
         max_wait_ms: but at the latest this long after the first message of the burst.
-        lease_ms: how long a holder may be silent before another takes over; should be over `LONGEST_SEND_MS`.
+        lease_ms: how long a holder may be silent before another takes over; should be over 21 s, since a
+            channel may take 20 s over one send.
         renew_ms: how often a living holder says so.
         max_superseded: outdated replies in a row before one is sent all the same; 0 sends the first.
         max_attempts: failed attempts before the fallback reply.
