@@ -47,10 +47,17 @@ TWILIO = Words(
 )
 """Twilio Help Center, "Twilio support for opt-out keywords (SMS STOP filtering)"; Twilio Docs, "Advanced Opt-Out"."""
 
-WHATSAPP = Words(stop=frozenset({"STOP"}), help=frozenset())
+WHATSAPP = Words(
+    stop=frozenset({"STOP"}),
+    start=frozenset(),
+    also_start=frozenset({"START", "UNSTOP"}),
+    help=frozenset(),
+)
 """Of WhatsApp through Twilio, which acts upon words by itself only on SMS's long codes ("Advanced Opt-Out"), and on a
 WhatsApp sender only where Advanced Opt-Out is on, and says so ("Getting Started with Advanced Opt-Out for Messaging
-Services"). So "cancel" is an answer like any other, and HELP is for the bot. Who writes STOP all the same is heeded."""
+Services"). So "cancel" is an answer like any other, and HELP is for the bot. Who writes STOP all the same is heeded.
+START and UNSTOP take that back, and are for the bot besides: nobody else answers them, and "Start" is how many people
+begin with a bot."""
 
 AWS = Words(
     stop=frozenset({"ARRET", "CANCEL", "END", "OPT-OUT", "OPTOUT", "QUIT", "REMOVE", "STOP", "TD", "UNSUBSCRIBE"}),
