@@ -57,6 +57,34 @@ def test_an_effect_goes_through_once_with_its_name_arguments_and_policy() -> Non
     assert once.calls == [("reserve", {"day": "mon", "seats": 2}, "hold", "known: mon, 2", (TakenError,))]
 
 
+def test_a_check_is_given_the_defaults_of_the_tool_and_not_its_own() -> None:
+    seen: list[tuple[str, int, str]] = []
+
+    def look(day: str, seats: int, note: str = "mine") -> str | None:
+        seen.append((day, seats, note))
+        return None
+
+    @tool(effect=True, check=look)
+    def order(day: str, seats: int = 2, note: str = "") -> str:
+        """Order a table."""
+        return f"{day}, {seats}: {note}"
+
+    called(order, {"day": "mon"}, turn(once=Recorded()))
+    called(order, {"day": "tue", "seats": 3.0}, turn(once=Recorded()))
+    assert seen == [("mon", 2, ""), ("tue", 3, "")]
+
+
+def test_a_check_that_takes_something_else_is_refused_when_the_bot_is_loaded() -> None:
+    def order(day: str, turn: Turn) -> None:
+        """Order a table."""
+
+    untyped: Any = tool
+    with pytest.raises(TypeError, match=r"tool order: its check is given day, turn, and .*'turn'"):
+        untyped(effect=True, check=lambda day: None)(order)
+    with pytest.raises(TypeError, match=r"tool order: its check is given day, turn, and .*'name'"):
+        untyped(effect=True, check=lambda name, day, turn: None)(order)
+
+
 @dataclass
 class Party:
     """Who comes."""

@@ -99,6 +99,48 @@ def test_by_a_check_it_is_made_once(attempts: Attempts, after: bool) -> None:
     assert attempts.happened("effect_repeated") == (not after)
 
 
+@pytest.mark.parametrize("fault", [ConnectionError("down"), TypeError("day"), UnknownOutcome("cut off"), SystemError()])
+def test_a_check_that_fails_leaves_it_in_doubt_for_the_next_attempt(attempts: Attempts, fault: Exception) -> None:
+    """An operator is told, and no model: to that it would be the effect that has failed."""
+    crash(attempts, after=True)
+    meets = [fault]
+
+    def check() -> dict[str, Any]:
+        if meets:
+            raise meets.pop()
+        return {"number": 1}
+
+    with pytest.raises(EffectInDoubt, match=f"book .* its check failed .{type(fault).__name__}") as doubt:
+        attempts.claim().once("book", 7, attempts.bookings.book, check=check)
+    assert doubt.value.retry_after_ms == 0
+    assert attempts.happened("effect_in_doubt") == 1
+    assert attempts.claim().once("book", 7, attempts.bookings.book, check=check) == {"number": 1}
+    assert attempts.bookings.made == ["table"]
+
+
+@pytest.mark.parametrize("fault", [Transient("busy"), Permanent("no such account")])
+def test_a_check_may_say_what_its_fault_means(attempts: Attempts, fault: Exception) -> None:
+    crash(attempts, after=True)
+
+    def check() -> None:
+        raise fault
+
+    with pytest.raises(type(fault)) as raised:
+        attempts.claim().once("book", 7, attempts.bookings.book, check=check)
+    assert raised.value is fault
+    assert len(run(attempts.world.store.open_effects(CONVERSATION, attempts.world.clock.ms))) == 1
+
+
+def test_what_a_check_has_settled_is_in_doubt_no_more_where_the_next_try_is_refused(attempts: Attempts) -> None:
+    """It did not happen, says the check, and not this time either: there is nothing to look up."""
+    crash(attempts, after=False)
+    attempts.bookings.meets = [Permanent("no table left")]
+    with pytest.raises(Permanent):
+        attempts.claim().once("book", 7, attempts.bookings.book, check=lambda: None)
+    assert run(attempts.world.store.open_effects(CONVERSATION, attempts.world.clock.ms)) == ()
+    assert attempts.claim().once("book", 7, attempts.bookings.book) == RESULT
+
+
 def test_a_check_is_not_asked_while_it_may_be_under_way(attempts: Attempts) -> None:
     """The attempt before gave its lease back in the midst of it, as at its deadline."""
     world, began_at_ms = attempts.world, attempts.world.clock.ms + 1

@@ -132,15 +132,28 @@ class Effects:
         """Settle what an earlier attempt left in doubt; None: it is to be done again.
 
         Raises:
-            EffectInDoubt: nobody can tell.
+            EffectInDoubt: nobody can tell, or not now, since `check` failed.
             Transient: the store cannot be asked; or as `check`.
+            Permanent: as `check`.
         """
         if act.check is None:
             if act.in_doubt == "retry":
                 return None
             self.observer.happened("effect_in_doubt", turn.conversation_id, effect=act.name)
             raise EffectInDoubt(f"effect {act.name} may have happened in an earlier attempt, and has no check")
-        result = await act.check()
+        try:
+            result = await act.check()
+        except (Transient, Permanent):
+            raise
+        except (
+            Exception
+        ) as error:  # nothing for a model to hear: it would say that it did not happen, or do it otherwise
+            self.observer.happened("effect_in_doubt", turn.conversation_id, effect=act.name)
+            raise EffectInDoubt(
+                f"effect {act.name} may have happened in an earlier attempt, and its check failed "
+                f"({type(error).__name__})",
+                retry_after_ms=0,
+            ) from error
         if result is None:
             return None
         text = self._written(turn, act.name, result)

@@ -28,7 +28,7 @@ class Effect:
     """How a tool that does something beyond the conversation goes through `turn.once`; see `ports.Once`.
 
     Attributes:
-        check: takes what the tool takes.
+        check: takes what the tool takes, and is given all of it, by name: what the model left out by its default.
     """
 
     in_doubt: Literal["hold", "retry"] = "hold"
@@ -72,12 +72,14 @@ class Tool[**P, R]:
         if (effect := self.effect) is None:
             return as_json(function(**given))
         check = effect.check
+        asked = inspect.signature(function).bind(**given)
+        asked.apply_defaults()
         return turn.once(
             self.spec.name,
             key_of({**self.key, **{name: given[name] for name in self.key if name in given}}),
             lambda: as_json(function(**given)),
             in_doubt=effect.in_doubt,
-            check=None if check is None else lambda: as_json(check(**given)),
+            check=None if check is None else lambda: as_json(check(**asked.arguments)),
             refused=effect.refused,
         )
 
@@ -130,11 +132,11 @@ def tool(
         key: of an effect: the names of those arguments alone that tell one from another within a turn; with `()` there
             is one in a turn. What a model may word in another way, when it is asked again, is better left out.
         in_doubt: of an effect: see `ports.Once`.
-        check: likewise; takes what the tool takes.
+        check: likewise; takes what the tool takes, and is given its defaults too.
         refused: likewise; the model is told of these.
 
     Raises:
-        TypeError: the signature cannot be told to a model, or there is no docstring.
+        TypeError: the signature cannot be told to a model, there is no docstring, or `check` takes something else.
     """
     if not effect and (key, in_doubt, check, refused) != (None, "hold", None, ()):
         raise TypeError("key, in_doubt, check and refused are of an effect; write @tool(effect=True, …)")
@@ -169,9 +171,24 @@ def _made(function: Callable[..., Any], effect: Effect | None, key: tuple[str, .
             raise TypeError(f"{where} {error}") from None
         required = parameter.default is parameter.empty
         parameters[parameter.name] = Field(shape, required, about.get(parameter.name, ""))
+    if effect is not None and effect.check is not None:
+        _takes(effect.check, name, inspect.signature(function).parameters)
     spec = ToolSpec(name, description, object_schema(parameters))
     told_apart = {} if effect is None else _defaults(function, name, parameters if key is None else key, parameters)
     return Tool(function, spec, parameters, wants_turn, effect, told_apart)
+
+
+def _takes(check: Callable[..., Any], tool_name: str, names: Iterable[str]) -> None:
+    """See that a check takes what its tool takes: that is found when the bot is loaded, and not when it is in doubt.
+
+    Raises:
+        TypeError: it does not.
+    """
+    given = list(names)
+    try:
+        inspect.signature(check).bind(**dict.fromkeys(given))
+    except TypeError as error:
+        raise TypeError(f"tool {tool_name}: its check is given {', '.join(given) or 'nothing'}, and {error}") from None
 
 
 def _defaults(

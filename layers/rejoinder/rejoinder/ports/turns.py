@@ -47,7 +47,8 @@ class Once(Protocol):
                 raises leaves that in doubt.
             in_doubt: what to do where an earlier attempt may have done it: `hold` leaves it to an operator and the turn
                 to the fallback reply; `retry` does it again, so that it may happen twice.
-            check: asks the other side instead: its result, or None where it did not happen.
+            check: asks the other side instead: its result, or None where it did not happen. Whatever it raises but
+                `Transient` or `Permanent` leaves the effect in doubt for the next attempt.
             refused: exceptions of `effect` that say so.
 
         Returns:
