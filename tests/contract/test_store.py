@@ -166,10 +166,13 @@ def test_an_edit_replaces_what_is_said_and_nothing_else(store: Store, given: Giv
     row = given.recorded(ONE, TWO, THREE)
     for amended in (1, 2):
         assert run(store.amend(ANA, 1, EDIT)) == Amended(replace(row, pending=(ONE, EDITED, THREE), amended=amended))
-    later = replace(EDIT, text="", attachments=(), stored=True, edited_at_ms=NOW + 901)
-    stored = replace(TWO, text="", stored=True, edited_at_ms=NOW + 901)
+    later = replace(EDIT, text="", attachments=(), stored=True, edited_at_ms=NOW + 901, digest=b"\x00\xff")
+    stored = replace(TWO, text="", stored=True, edited_at_ms=NOW + 901, digest=b"\x00\xff")
     assert run(store.amend(ANA, 1, later)) == Amended(replace(row, pending=(ONE, stored, THREE), amended=3))
     assert run(store.read(ANA)) == replace(row, pending=(ONE, stored, THREE), amended=3)
+    short = replace(EDIT, edited_at_ms=NOW + 901, digest=b"")
+    run(store.amend(ANA, 1, short))
+    assert run(store.read(ANA)).pending[1] == replace(EDITED, edited_at_ms=NOW + 901)
 
 
 def test_an_edit_elsewhere_than_its_message_changes_nothing(store: Store, given: Given) -> None:

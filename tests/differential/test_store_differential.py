@@ -170,7 +170,13 @@ class RowSideBySide(SideBySide):
         """Mostly at the place where the message is."""
         known = self.row.pending[index : index + 1] if there else ()
         name = known[0].provider_id if known else NAMES[index]
-        edit = Message(message_id(name), name, "x", 0, 0, text=text, stored=not text, edited_at_ms=edited_at_ms)
+        edit = Message(
+            *(message_id(name), name, "x", 0, 0),
+            text=text,
+            stored=not text,
+            edited_at_ms=edited_at_ms,
+            digest=message_id(text),
+        )
         self.both("amend", index, edit)
 
     def overflow(self, consent: Consent, late_ms: int) -> None:

@@ -4,11 +4,14 @@ import json
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fakes import CONVERSATION, World
-from rejoinder.ports import Edited, Inbound, LateEdits, Request, Transient
+from rejoinder.handover import LOOKED_BACK
+from rejoinder.ports import Edited, Inbound, LateEdits, Policy, Request, Transient
 from rejoinder.protocol.conversation import INLINE_BYTES, MAX_CONTENT_BYTES, Attachment, Message
-from rejoinder.protocol.timing import Timing
+from rejoinder.protocol.timing import LATE_MS, Timing
 from rejoinder.protocol.wakeups import WakeUp
 from rejoinder.run import run
 from rejoinder.wakeups.memory import MemoryWakeUps
@@ -29,6 +32,12 @@ def answering_late_edits(timing: Timing | None = None) -> World:
     late: LateEdits = "answer"
     world.ingest = replace(world.ingest, policy=replace(world.ingest.policy, late_edits=late))
     return world
+
+
+def answered(world: World) -> list[tuple[list[str], str]]:
+    """What each turn of the history says: its messages, and the reply."""
+    turns = run(world.store.history(CONVERSATION, 100, world.clock.now_ms()))
+    return [([message.text for message in turn.messages], turn.said) for turn in turns]
 
 
 def pending(world: World) -> tuple[Message, ...]:
@@ -167,6 +176,77 @@ def test_an_edit_that_was_answered_is_not_answered_again(text: str) -> None:
     assert edit(world, "a", "other words") == {"recorded": 1}, "the same second, other words"
 
 
+LONG, LONGER = "x" * INLINE_BYTES * 2, "y" * INLINE_BYTES * 3
+
+
+def test_an_edit_that_is_refused_changes_nothing_that_was_answered() -> None:
+    """Not even one of the same time: some providers tell whole seconds."""
+    world = World()
+    world.write("a")
+    assert edit(world, "a", LONG, 7_000) == {"amended": 1}
+    world.settle()
+    assert edit(world, "a", LONGER, 7_000) == {"ignored": 1}
+    assert answered(world) == [([LONG], f"re: {LONG}")]
+
+
+@pytest.mark.parametrize(("first", "then"), [(LONG, LONGER), (LONG, "short"), ("short", LONG), ("short", "other")])
+def test_of_two_edits_in_one_second_around_an_answer_both_are_answered(first: str, then: str) -> None:
+    world = answering_late_edits()
+    world.write("a")
+    assert edit(world, "a", first, 7_000) == {"amended": 1}
+    world.settle()
+    for outcome in ("recorded", "duplicate"):
+        assert edit(world, "a", then, 7_000) == {outcome: 1}
+        world.settle()
+    assert answered(world) == [([first], f"re: {first}"), ([then], f"re: {then}")]
+
+
+def test_of_two_late_edits_in_one_second_both_are_answered() -> None:
+    world = answering_late_edits()
+    world.write("a")
+    world.settle()
+    for said in ("second", "third"):
+        assert edit(world, "a", said, 7_000) == {"recorded": 1}
+        world.settle()
+    for said in ("second", "third"):
+        assert edit(world, "a", said, 7_000) == {"duplicate": 1}
+    assert world.channel.texts == ["re: a", "re: second", "re: third"]
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    late=st.sampled_from(["ignore", "answer"]),
+    acts=st.lists(st.none() | st.tuples(st.sampled_from(["a", LONG, LONGER]), st.integers(1, 2)), max_size=6),
+)
+def test_the_history_has_what_was_answered(late: LateEdits, acts: list[tuple[str, int] | None]) -> None:
+    """Whatever is edited, and whenever: in the window, or after the answer."""
+    world = World(policy=Policy(late_edits=late))
+    world.write("a", LONG)
+    for act in acts:
+        if act is None:
+            world.settle()
+        else:
+            edit(world, "a", *act)
+    world.settle()
+    asked = [[message.text for message in turn.messages] for turn in world.bot.turns]
+    assert [said for said, _ in answered(world)] == asked
+
+
+@pytest.mark.parametrize("where", ["pending", "history"])
+def test_of_two_late_edits_that_overtake_each_other_the_newer_one_stays(where: str) -> None:
+    world = answering_late_edits()
+    world.write("a")
+    world.settle()
+    assert edit(world, "a", "newest", 9_000) == {"recorded": 1}
+    if where == "history":
+        world.settle()
+    assert edit(world, "a", "older", 8_000) == {"duplicate": 1}
+    assert edit(world, "b", "of another", 8_000) == {"recorded": 1}
+    world.settle()
+    assert [text for text in world.channel.texts if "older" in text] == []
+    assert "newest" in " ".join(world.channel.texts)
+
+
 def test_an_older_edit_is_no_message_of_its_own_once_a_newer_one_was_answered() -> None:
     world = answering_late_edits()
     world.write("a")
@@ -204,6 +284,29 @@ def test_an_edit_that_overtakes_its_message_stands_in_its_place() -> None:
     world.settle()
     assert edit(world, "a", "better") == {"duplicate": 1}
     assert world.channel.texts == ["re: better"]
+
+
+def test_an_edit_that_overtakes_its_message_is_read_where_that_was_written() -> None:
+    """Where the channel tells when: the words are new, and not their place."""
+    world = answering_late_edits()
+    world.write("b")
+    assert edit(world, "a", "better", world.clock.ms + 1) == {"recorded": 1}
+    world.settle()
+    assert world.channel.texts == ["re: better\nb"]
+
+
+def test_an_edit_of_what_was_answered_long_ago_is_a_message_of_its_own() -> None:
+    """Of what neither the row nor the last turns know any more; it has not overtaken its message."""
+    world = answering_late_edits(Timing(max_answered_ids=2))
+    for number in range(LOOKED_BACK + 2):
+        world.write(f"{number}")
+        world.settle()
+    world.clock.ms += LATE_MS
+    edited_at_ms = world.clock.ms
+    for outcome in ("recorded", "duplicate"):
+        assert edit(world, "0", "better", edited_at_ms) == {outcome: 1}
+        world.settle()
+    assert world.channel.texts[-1] == "re: better"
 
 
 def test_an_edit_whose_message_comes_at_the_same_moment_replaces_it() -> None:

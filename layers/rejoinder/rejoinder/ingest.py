@@ -180,16 +180,14 @@ class Ingest:
         if (oversized := what_is_oversized(inbound)) is not None:
             self.observer.happened("rejected", conversation_id, reason=oversized)
             return "rejected"
-        message = replace(cleaned(inbound, via, now_ms), edited_at_ms=edited_at_ms)
+        message = amending.as_edited(cleaned(inbound, via, now_ms), edited_at_ms)
         if not message.text and not message.attachments:
             self.observer.happened("ignored", conversation_id, reason="empty")
             return "ignored"
         if inbound.follows and not inbound.consent and not (await self.store.read(conversation_id)).received:
             self.observer.happened("ignored", conversation_id, reason="addressed to nobody, where nothing has begun")
             return "ignored"
-        if now_ms - message.sent_at_ms > LATE_MS and await self.store.was_answered(
-            conversation_id, message.id, message.sent_at_ms
-        ):
+        if await self._answered_long_ago(conversation_id, message, now_ms):
             self.observer.happened("duplicate", conversation_id, reason="answered long ago")
             return "duplicate"
         message, content = take_content(message)
@@ -210,20 +208,18 @@ class Ingest:
         if (oversized := what_is_oversized(edited.now)) is not None:
             self.observer.happened("rejected", conversation_id, reason=oversized)
             return "rejected"
-        edit = replace(cleaned(edited.now, via, self.clock.now_ms()), edited_at_ms=edited.edited_at_ms)
+        edit = amending.as_edited(cleaned(edited.now, via, self.clock.now_ms()), edited.edited_at_ms)
         if not edit.text and not edit.attachments:
             self.observer.happened("ignored", conversation_id, reason="edited to nothing")
             return "ignored"
         if edit.consent:  # an order, and no correction: it counts even where the words before it were read
-            return await self._anew(edited, via)
-        whole = edit
+            return await self._anew(edited, edit)
         edit, content = take_content(edit)
         if content is not None:
             if len(content.encode()) > MAX_CONTENT_BYTES:
                 self.observer.happened("rejected", conversation_id, reason=f"contents over {MAX_CONTENT_BYTES} bytes")
                 return "rejected"
-            # anew: some providers tell whole seconds, and the last edit of one counts
-            await self.store.put_text(conversation_id, edit.text_key, content, self.clock.now_ms(), anew=True)
+            await self.store.put_text(conversation_id, edit.text_key, content, self.clock.now_ms())
         for _ in range(RECORD_TRIES):
             row = await self._amended(conversation_id, edit)
             if isinstance(row, str):
@@ -231,7 +227,7 @@ class Ingest:
             if self.policy.late_edits == "ignore":
                 self.observer.happened("ignored", conversation_id, reason=amending.too_late(row, edit))
                 return "ignored"
-            outcome = await self._late(edited, row, whole, via)
+            outcome = await self._late(edited, row, edit)
             if outcome is not None:
                 return outcome
         raise Transient("the message of an edit comes and goes")
@@ -245,7 +241,7 @@ class Ingest:
                 self.observer.happened("amended", conversation_id)
                 return "amended"
             standing = next((message for message in answer.row.pending if message.id == edit.id), None)
-            if standing is not None and stands(standing, edit):
+            if standing is not None and amending.stands(standing, edit):
                 self.observer.happened("duplicate", conversation_id, reason="an edit that stands, or an older one")
                 return "duplicate"
             if standing is None or answer.row.lease_owner is not None:
@@ -253,33 +249,37 @@ class Ingest:
             index = answer.row.pending.index(standing)
         return answer.row
 
-    async def _late(self, edited: Edited, row: Row, edit: Message, via: str) -> str | None:
+    async def _late(self, edited: Edited, row: Row, edit: Message) -> str | None:
         """Answer an edit that could not replace its message; None where that has come meanwhile.
 
         Args:
             edited: as it came.
             row: as it refused the edit.
-            edit: with its long contents, as the history gives them.
-            via: the account's label.
+            edit: likewise.
         """
         conversation_id = edited.now.conversation_id
         covered = () if row.outbox is None else row.outbox.messages
         turns = await self.store.history(conversation_id, LOOKED_BACK, self.clock.now_ms())
         known = [*row.pending, *covered, *(message for turn in turns for message in turn.messages)]
-        if any(stands(message, edit) for message in known):
-            self.observer.happened("duplicate", conversation_id, reason="an edit that was answered")
+        if any(amending.stands(message, edit) or amending.overtook(message, edit) for message in known):
+            self.observer.happened("duplicate", conversation_id, reason="an edit that was answered, or an older one")
             return "duplicate"
-        if row.knows(edit.id) or any(message.id == edit.id for message in known):
-            return await self._anew(edited, via)
+        here = row.knows(edit.id) or any(message.id == edit.id for message in known)
+        if here or await self._answered_long_ago(conversation_id, edit, edit.arrived_at_ms):
+            return await self._anew(edited, edit)
         # it has overtaken its message, and stands in its place: that will be the duplicate
-        in_place = replace(edited.now, sent_at_ms=edited.edited_at_ms)
-        outcome = await self._one(in_place, via, edited.edited_at_ms)
+        outcome = await self._one(edited.now, edit.via, edited.edited_at_ms)
         return None if outcome == "duplicate" else outcome
 
-    async def _anew(self, edited: Edited, via: str) -> str:
-        """Record an edit as a message of its own; its id is the same however often it is redelivered."""
-        anew = f"{edited.now.provider_id} edited {edited.edited_at_ms}"
-        return await self._one(replace(edited.now, provider_id=anew, sent_at_ms=edited.edited_at_ms), via)
+    async def _anew(self, edited: Edited, edit: Message) -> str:
+        """Record an edit as a message of its own, written when it was changed."""
+        anew = replace(edited.now, provider_id=amending.late_id(edit), sent_at_ms=edited.edited_at_ms)
+        return await self._one(anew, edit.via, edited.edited_at_ms)
+
+    async def _answered_long_ago(self, conversation_id: str, message: Message, now_ms: int) -> bool:
+        """Look a message up in the history, if it is so old that the row may not know it any more."""
+        late = now_ms - message.sent_at_ms > LATE_MS
+        return late and await self.store.was_answered(conversation_id, message.id, message.sent_at_ms)
 
     async def _record(self, conversation_id: str, message: Message, content: str | None, now_ms: int) -> str:
         for _ in range(RECORD_TRIES):
@@ -331,13 +331,6 @@ class Ingest:
             self.observer.happened(
                 "misconfigured" if fault.ours else "guarantee_failed", wake_up.conversation_id, reason=str(fault)
             )
-
-
-def stands(message: Message, edit: Message) -> bool:
-    """Whether a message says what the edit says, or what a newer one does. Some providers tell whole seconds."""
-    if message.id != edit.id or message.edited_at_ms != edit.edited_at_ms:
-        return message.id == edit.id and message.edited_at_ms > edit.edited_at_ms
-    return message.stored or (message.text, message.attachments) == (edit.text, edit.attachments)
 
 
 def what_is_oversized(inbound: Inbound) -> str | None:

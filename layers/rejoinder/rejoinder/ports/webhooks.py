@@ -71,7 +71,8 @@ class Edited:
     """A message that its sender has changed since.
 
     Attributes:
-        now: the whole message as it is now, under its own id.
+        now: the whole message as it is now, under its own id; its time is that of the first words where the channel
+            tells it, else of the change.
         edited_at_ms: when it was changed.
     """
 

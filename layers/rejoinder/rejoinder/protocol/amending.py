@@ -5,9 +5,24 @@ so that who has read the row (`pausing.settle`) knows whether the words are stil
 """
 
 from dataclasses import replace
+from hashlib import blake2b
 
-from rejoinder.protocol.conversation import Message, Row
+from rejoinder.protocol.conversation import Message, Row, content_of
 from rejoinder.protocol.outcomes import Amended, Unamended
+
+LATE = " edited "
+"""Between a message's id and what tells its late edits apart."""
+
+WORDS = ("text", "attachments", "stored", "edited_at_ms", "digest")
+"""The fields of a message that say what it says: what an edit replaces."""
+
+
+def as_edited(message: Message, edited_at_ms: int) -> Message:
+    """A whole message as what an edit says that was written then; as it is where that is 0."""
+    if not edited_at_ms:
+        return message
+    digest = blake2b(content_of(message).encode(), digest_size=8).digest()
+    return replace(message, edited_at_ms=edited_at_ms, digest=digest)
 
 
 def amend(row: Row, index: int, edit: Message) -> Amended | Unamended:
@@ -18,7 +33,7 @@ def amend(row: Row, index: int, edit: Message) -> Amended | Unamended:
 
     Transition:
         if: the message is pending at this place; no lease, not even an expired one; no newer edit stands there
-        then: its text, attachments and time of the edit; `amended` +1
+        then: its text, attachments, and time and digest of the edit; `amended` +1
 
     Args:
         row: the row.
@@ -30,11 +45,26 @@ def amend(row: Row, index: int, edit: Message) -> Amended | Unamended:
     standing = row.pending[index]
     if standing.id != edit.id or standing.edited_at_ms > edit.edited_at_ms:
         return Unamended(row)
-    amended = replace(
-        standing, text=edit.text, attachments=edit.attachments, stored=edit.stored, edited_at_ms=edit.edited_at_ms
-    )
+    amended = replace(standing, **{name: getattr(edit, name) for name in WORDS})
     pending = (*row.pending[:index], amended, *row.pending[index + 1 :])
     return Amended(replace(row, pending=pending, amended=row.amended + 1))
+
+
+def stands(message: Message, edit: Message) -> bool:
+    """Whether a message says what the edit of it says, or what a newer one does."""
+    newer = message.edited_at_ms > edit.edited_at_ms
+    same = (message.edited_at_ms, message.digest) == (edit.edited_at_ms, edit.digest)
+    return message.id == edit.id and (newer or same)
+
+
+def late_id(edit: Message) -> str:
+    """The provider's id under which an edit is a message of its own: however often it comes, it is one."""
+    return f"{edit.provider_id}{LATE}{edit.edited_at_ms} {edit.digest.hex()}"
+
+
+def overtook(message: Message, edit: Message) -> bool:
+    """Whether a message is a newer edit of the same, recorded as a message of its own."""
+    return message.provider_id.startswith(f"{edit.provider_id}{LATE}") and message.edited_at_ms > edit.edited_at_ms
 
 
 def too_late(row: Row, edit: Message) -> str:

@@ -58,6 +58,7 @@ class Message:
         address: where a reply goes, in the channel's own words.
         stored: text and attachments are in the item `TEXT#<text_key>`, since they are long.
         edited_at_ms: when what stands here was written, by the provider, where it was edited; else 0.
+        digest: of an edit: tells what it says from what another of the same time does; else empty.
         consent: whether it withdraws the author's consent to be written to, or gives it again.
     """
 
@@ -74,6 +75,7 @@ class Message:
     address: str = ""
     stored: bool = False
     edited_at_ms: int = 0
+    digest: bytes = b""
     consent: Consent = ""
 
     @property
@@ -86,8 +88,11 @@ class Message:
 
     @property
     def text_key(self) -> str:
-        """The key of the item that holds long contents, after `TEXT#`; each edit has its own, which replaces none."""
-        return f"{self.id.hex()}-{self.edited_at_ms}" if self.edited_at_ms else self.id.hex()
+        """The key of the item that holds long contents, after `TEXT#`. Each edit has its own, by what it says.
+
+        Not by its time alone: some providers tell whole seconds, and what was answered must not change afterwards.
+        """
+        return f"{self.id.hex()}-{self.edited_at_ms}-{self.digest.hex()}" if self.edited_at_ms else self.id.hex()
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,8 @@ class Ledger:
         heard: what people said whose webhook was answered with 2xx.
         pauses: how often a person has taken the conversation, or the bot has called one.
         called: how often a person was called.
-        amended: the edits that replaced a message's words, or came in its place: whose, and of when.
+        amended: the edits that replaced a message's words, came in its place, or are messages of their own: under whose
+            id, and of when.
         theirs: up to which value of `received` a person has answered by words that were kept alone, and the fencing
             token as of then: whoever claims later leaves those messages to them.
         words: of consent, in the order in which they counted: by which message, and whether it withdraws.

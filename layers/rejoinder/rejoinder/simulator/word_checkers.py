@@ -6,7 +6,6 @@ They belong to `rejoinder.simulator.checkers`, which runs most of them.
 from collections import Counter
 
 from rejoinder.protocol.conversation import Message, Row, TurnRecord
-from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.outcomes import Amended, Answered
 from rejoinder.protocol.timing import Timing
 from rejoinder.simulator.ledger import Ledger, Step, covering
@@ -58,7 +57,7 @@ def edits_count_once(step: Step, ledger: Ledger, timing: Timing) -> str | None: 
     name = step.call.args[1].provider_id
     pending = {message.provider_id for message in step.before.pending}
     for message, edited_at_ms in ledger.amended:
-        if name == f"{message} edited {edited_at_ms}" and message not in pending:
+        if name.startswith(f"{message} edited {edited_at_ms} ") and message not in pending:
             return f"{message} was answered as edited then, and {name!r} is recorded as a message of its own"
     return None
 
@@ -81,9 +80,12 @@ def edits_are_taken_or_told(edit: Message, answer: object, outcome: str, ledger:
     newer = standing is not None and standing.edited_at_ms >= edit.edited_at_ms
     if standing is not None and answer.row.lease_owner is None and not newer:
         return f"{worded(edit)} is {outcome}, and nobody has read {worded(standing)}"
-    if "ignored" in outcome or message_id(f"{edit.provider_id} edited {edit.edited_at_ms}") in ledger.recorded:
+    if "ignored" in outcome:
         return None
-    stood = any(message == edit.provider_id and at_ms >= edit.edited_at_ms for message, at_ms in ledger.amended)
+    stood = any(
+        at_ms >= edit.edited_at_ms and (name == edit.provider_id or name.startswith(f"{edit.provider_id} edited "))
+        for name, at_ms in ledger.amended
+    )
     return None if stood else f"{worded(edit)} is {outcome}, and neither it nor a newer one was taken"
 
 
@@ -107,7 +109,7 @@ def like(message: Message, edit: Message) -> Message:
     )
 
 
-_WORDS = ("text", "attachments", "stored", "edited_at_ms")
+_WORDS = ("text", "attachments", "stored", "edited_at_ms", "digest")
 
 
 def contents(message: Message) -> tuple[object, ...]:

@@ -17,6 +17,7 @@ from pynamodb.expressions.condition import Condition, size
 from pynamodb.expressions.operand import Value
 from pynamodb.expressions.update import Action
 
+from rejoinder.protocol import amending
 from rejoinder.protocol.conversation import Lease, Message, Outbox, Row
 from rejoinder.protocol.identity import owed_shard
 from rejoinder.protocol.timing import Timing
@@ -117,7 +118,7 @@ def amend(index: int, edit: Message) -> Write:
         # it was never edited, or not later than this
         & (field("edited_at_ms").does_not_exist() | (field("edited_at_ms") <= edit.edited_at_ms)),
         [
-            *(put(name) for name in ("text", "attachments", "stored", "edited_at_ms")),
+            *(put(name) for name in amending.WORDS),
             RowItem.amended.set((RowItem.amended | 0) + 1),
         ],
     )

@@ -190,6 +190,7 @@ class MessageMap(FrozenMap[Message]):
         "address": ("d", UnicodeAttribute()),
         "stored": ("s", BooleanAttribute()),
         "edited_at_ms": ("e", WholeNumber()),
+        "digest": ("g", BinaryAttribute(legacy_encoding=False)),
         "consent": ("c", UnicodeAttribute()),
     }
 
