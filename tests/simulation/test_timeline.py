@@ -102,6 +102,28 @@ def test_one_run_is_like_another() -> None:
     assert said(first) == ["re: phone\ne-mail"]
 
 
+@pytest.mark.parametrize(
+    ("disturbance", "began_ms"),
+    [
+        (None, [0]),
+        (Disturbance(port="store", method="record", refuse=Transient("throttled"), times=2), [0, 60_000, 120_000]),
+        (Disturbance(port="store", method="record", crash="after"), [0, 60_000]),
+        (Disturbance(port="store", method="record", delay_ms=TIMING.ingest_timeout_ms), [0, 60_000]),
+    ],
+)
+def test_a_provider_brings_again_what_was_not_acknowledged(
+    disturbance: Disturbance | None, began_ms: list[int]
+) -> None:
+    """A minute after each delivery, whether it was refused, died or timed out; once it was acknowledged, no more."""
+    line = Timeline(slow(500), CHANNELS, redelivery_ms=60_000)
+    if disturbance is not None:
+        line.disturb(disturbance)
+    line.webhook(0, "lines", request("m1 phone"))
+    line.run()
+    assert [one.began_at_ms - START_MS for one in line.invocations if one.function == "ingest"] == began_ms
+    assert said(line) == ["re: phone"]
+
+
 def test_time_is_the_debounce_s_and_the_bot_s() -> None:
     """Due 2 s after the second message, at 4,300 ms; the bot takes half a second."""
     line = burst(timeline()).run()

@@ -15,38 +15,28 @@ shows more. As a pytest plugin (loaded with the package) it adds what happened t
 """
 
 import json
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from rejoinder.ports import (
-    Event,
-    Fault,
-    Inbound,
-    Media,
-    Policy,
-    Reply,
-    Request,
-    Response,
-    Transient,
-    Turn,
-    UnknownOutcome,
-    part_text,
-)
-from rejoinder.protocol.conversation import Attachment, Message, Row
+from rejoinder.ports import Fault, Media, Policy, Request, Transient, Turn, UnknownOutcome
+from rejoinder.protocol.conversation import Row
 from rejoinder.protocol.timing import Timing
 
 if TYPE_CHECKING:
+    from rejoinder.simulator.race_channel import RaceChannel
+    from rejoinder.simulator.raced_bot import RacedBot
     from rejoinder.simulator.timeline import Timeline
 
 During = Literal["ingest", "generation", "commit", "send", "finish"]
 
 REDELIVERED_AFTER_S = 60.0
-"""A provider that got no answer brings its webhooks again after this."""
+"""A provider that got no answer brings its webhook again after this."""
 
 PAUSE_MARGIN_S = 5.0
 
@@ -56,7 +46,11 @@ class NoRaceError(RuntimeError):
 
 
 class UnansweredError(AssertionError):
-    """The race is over, and something is still owed."""
+    """The race is over, and something is still owed, or was never received."""
+
+
+class BotRaisedError(AssertionError):
+    """The bot failed in a way that `race(…, raises=…)` does not name; `__cause__` is what it raised."""
 
 
 @dataclass(slots=True)
@@ -66,7 +60,8 @@ class Told:
     Attributes:
         replies: what people were sent, in order, as text.
         sent: the same, with the seconds since the start of the race.
-        turns: what the bot was asked, once for each generation.
+        turns: what the bot was asked, once for each generation. Their deadlines are in the time of the machine, which
+            the bot's own clock shows.
     """
 
     timing: Timing
@@ -92,6 +87,7 @@ class Race:
     timeline: "Timeline"
     told: Told
     channel: "RaceChannel"
+    bot: "RacedBot"
     requests: list[Request] = field(default_factory=list)
     written: int = 0
 
@@ -106,62 +102,6 @@ def conversation_of(chat: str) -> str:
     return f"race:shop:{chat}"
 
 
-class RaceChannel:
-    """Implements `ports.Channel`: people write through `burst`, and what they are sent is kept.
-
-    Implements `ports.Channels`, too: it is the one account.
-    """
-
-    taken: Response | None = None
-    typing_ms: int | None = None
-
-    def __init__(self) -> None:
-        self.media: dict[str, Media | Fault] = {}
-
-    async def channel(self, name: str, via: str) -> "RaceChannel":  # noqa: ARG002
-        """Find the one account."""
-        return self
-
-    async def refreshed(self, name: str, via: str) -> None:
-        """Its proofs never fail."""
-
-    def verify(self, request: Request, now_ms: int) -> None:
-        """Everybody may write."""
-
-    def handshake(self, request: Request) -> Response | None:  # noqa: ARG002
-        """No request is a handshake."""
-        return None
-
-    def parse(self, request: Request, now_ms: int) -> Sequence[Event]:  # noqa: ARG002
-        """Read what `burst` wrote."""
-        written = json.loads(request.body)
-        return [
-            Inbound(**fields | {"attachments": tuple(Attachment(**one) for one in fields["attachments"])})
-            for fields in written
-        ]
-
-    def render(self, reply: Reply, to: Message) -> tuple[str, ...]:  # noqa: ARG002
-        """Write each part as the text that a person would see."""
-        return tuple(part_text(part) for part in reply.parts)
-
-    async def send(self, part: str, reply_id: str, index: int) -> None:
-        """The time-line keeps what is sent."""
-
-    async def was_sent(self, part: str, reply_id: str, index: int) -> bool | None:  # noqa: ARG002
-        """Most channels cannot tell."""
-        return None
-
-    async def typing(self, to: Message) -> None:
-        """Nobody looks."""
-
-    async def fetch(self, attachment: Attachment, of: Message, within_ms: int) -> Media:  # noqa: ARG002
-        """Give what `burst` was given, or raise it."""
-        media = self.media[attachment.ref]
-        if isinstance(media, Fault):
-            raise media
-        return media
-
-
 @contextmanager
 def race(
     bot: Callable[[Turn], object],
@@ -170,6 +110,8 @@ def race(
     timing: Timing | None = None,
     in_doubt: Literal["hold", "resend"] = "hold",
     fallback: str = "",
+    secrets: Mapping[str, str | Fault] = MappingProxyType({}),
+    raises: type[BaseException] | tuple[type[BaseException], ...] = (),
 ) -> Iterator[Told]:
     """Set a race up in a `with` block; it is run at the block's end.
 
@@ -179,40 +121,67 @@ def race(
         timing: the protocol's settings; the defaults if None.
         in_doubt: what to do with a reply of which nobody knows whether it was sent.
         fallback: what is said where every attempt failed.
+        secrets: what `turn.secret` gives, by reference; a fault is what it raises.
+        raises: what the bot may raise; with anything else, and with what is no reply, the race fails.
 
     Raises:
-        UnansweredError: when all is over, somebody still waits.
+        BotRaisedError: the bot failed, and that was not declared.
+        UnansweredError: when all is over, somebody still waits, or was never heard.
     """
-    # not before somebody races: this module is a plugin
-    from rejoinder.bots.function import answer, covering  # noqa: PLC0415
-    from rejoinder.effects import Effects  # noqa: PLC0415
-    from rejoinder.media import Fetching  # noqa: PLC0415
-    from rejoinder.newer import Look  # noqa: PLC0415
-    from rejoinder.simulator.records import START_MS, CountedIds, Thought  # noqa: PLC0415
-    from rejoinder.simulator.timeline import Timeline  # noqa: PLC0415
+    from rejoinder.simulator.raced_bot import RacedBot  # noqa: PLC0415  # not before somebody races: this is a plugin
 
     told = Told(timing or Timing())
-    channel = RaceChannel()
-
-    def think(turn: Turn) -> Thought:
-        turn.fetch = fetching.at(turn)
-        turn.once = effects.once_in(turn)
-        watch = look.at(turn)
-        told.turns.append(turn)
-        result: Any = covering(answer(bot, turn), watch)
-        return Thought(result, round(thinks * 1000))
-
-    policy = Policy(in_doubt=in_doubt, fallback=fallback)
-    timeline = Timeline(think, {("race", "default"): channel}, timing=told.timing, policy=policy)
-    fetching = Fetching(channel, timeline.clock, timeline.observer)
-    effects = Effects(timeline.store, timeline.clock, CountedIds(), timeline.observer, told.timing)
-    look = Look(timeline.store, timeline.clock, policy.on_newer, told.timing.absorb_ms)
+    raced = RacedBot(bot, round(thinks * 1000), secrets, raises, told.turns)
+    running = prepared(raced, told, Policy(in_doubt=in_doubt, fallback=fallback))
     _LAST.append(told)
-    token = _RACE.set(Race(timeline, told, channel))
+    token = _RACE.set(running)
     try:
         yield told
     finally:
         _RACE.reset(token)
+    conclude(running)
+
+
+def prepared(bot: "RacedBot", told: Told, policy: Policy) -> Race:
+    """Put a time-line around a bot, whose turns are given what they have when deployed."""
+    from rejoinder.effects import Effects  # noqa: PLC0415
+    from rejoinder.media import Fetching  # noqa: PLC0415
+    from rejoinder.newer import Look  # noqa: PLC0415
+    from rejoinder.simulator.race_channel import RaceChannel  # noqa: PLC0415
+    from rejoinder.simulator.records import CountedIds, Thought  # noqa: PLC0415
+    from rejoinder.simulator.timeline import Timeline  # noqa: PLC0415
+    from rejoinder.system import SystemClock  # noqa: PLC0415
+
+    def think(turn: Turn) -> Thought:
+        turn.fetch = fetching.at(turn)
+        turn.once = effects.once_in(turn)
+        turn.deadline_ms += desk.now_ms() - timeline.clock.now_ms()  # a bot over a model looks at the desk's clock
+        return bot.think(turn, look.at(turn))
+
+    channel, desk = RaceChannel(), SystemClock()
+    timeline = Timeline(
+        think,
+        {("race", "default"): channel},
+        timing=told.timing,
+        policy=policy,
+        redelivery_ms=round(REDELIVERED_AFTER_S * 1000),
+    )
+    fetching = Fetching(channel, desk, timeline.observer)
+    effects = Effects(timeline.store, timeline.clock, CountedIds(), timeline.observer, told.timing)
+    look = Look(timeline.store, timeline.clock, policy.on_newer, told.timing.absorb_ms)
+    return Race(timeline, told, channel, bot)
+
+
+def conclude(running: Race) -> None:
+    """Run a race that has been set up, and judge it.
+
+    Raises:
+        BotRaisedError: see `race`.
+        UnansweredError: see `race`.
+    """
+    from rejoinder.simulator.records import START_MS  # noqa: PLC0415
+
+    timeline, told, bot = running.timeline, running.told, running.bot
     try:
         timeline.run()
     finally:
@@ -220,8 +189,14 @@ def race(
         told.replies = [sent.part for sent in timeline.replies]
         told.rows = timeline.rows
         told.told = timeline.history()
+    if bot.failed:
+        way_out = "" if bot.cause is None else f"; if that is meant: race(…, raises={type(bot.cause).__name__})"
+        raise BotRaisedError(f"the bot failed in {bot.failed}{way_out}\n{told.told}") from bot.cause
     if owing := [conversation for conversation, row in told.rows.items() if row.owes]:
         raise UnansweredError(f"somebody still waits in {', '.join(owing)}\n{told.told}")
+    heard = [one.webhook[1] for one in timeline.invocations if one.webhook is not None and one.acknowledged]
+    if lost := [str(request.body[:200]) for request in running.requests if not any(request is one for one in heard)]:
+        raise UnansweredError(f"every delivery failed, and nobody ever received {', '.join(lost)}\n{told.told}")
 
 
 def _running() -> Race:
@@ -303,7 +278,7 @@ def crash(*, during: During, times: int = 1, after: bool = False) -> None:
     """Let an invocation die.
 
     Args:
-        during: where; a crash in `ingest` is followed by the provider's redelivery a minute later.
+        during: where. After a crash in `ingest` the provider brings the webhook again, a minute after it came.
         times: how many invocations die so, one after another.
         after: just after the call instead of just before it: after `send`, the reply went out and nobody knows.
     """
@@ -312,18 +287,21 @@ def crash(*, during: During, times: int = 1, after: bool = False) -> None:
     running = _running()
     port, method = _WHERE[during]
     running.timeline.disturb(Disturbance(port=port, method=method, crash="after" if after else "before", times=times))
-    if during == "ingest":
-        for request in running.requests:
-            running.timeline.webhook(round(REDELIVERED_AFTER_S * 1000), "race", request)
 
 
 def pause(*, during: During) -> None:
-    """Let an invocation freeze until its lease is over and another has taken its place; then it goes on."""
+    """Let an invocation freeze until its lease is over and another has taken its place; then it goes on.
+
+    Args:
+        during: where. In `ingest`, which holds no lease, for half its time-out: `redeliver` comes in between.
+    """
     from rejoinder.simulator.records import Disturbance  # noqa: PLC0415
 
     running = _running()
     port, method = _WHERE[during]
-    delay_ms = running.told.timing.lease_ms + round(PAUSE_MARGIN_S * 1000)
+    timing = running.told.timing
+    overtaken_ms = timing.lease_ms + round(PAUSE_MARGIN_S * 1000)
+    delay_ms = timing.ingest_timeout_ms // 2 if during == "ingest" else overtaken_ms
     running.timeline.disturb(Disturbance(port=port, method=method, delay_ms=delay_ms))
 
 

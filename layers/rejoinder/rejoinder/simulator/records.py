@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rejoinder.ports import BotFailed, Fault, Replied, Response, Turn
+from rejoinder.ports import BotFailed, Fault, Outdated, Replied, Request, Response, Turn
 from rejoinder.protocol.conversation import Row
 from rejoinder.protocol.wakeups import WakeUp
 from rejoinder.simulator.stepping import Actor, Call
@@ -40,7 +40,7 @@ class CountedIds:
 class Thought:
     """What the bot will say, and how long it takes to (None: for ever)."""
 
-    result: Replied | BotFailed
+    result: Replied | BotFailed | Outdated
     takes_ms: int | None = 0
 
 
@@ -54,6 +54,7 @@ class Invocation:
     Attributes:
         name: `ingest-1`, `generate-2`: the function, and the how-many-eth run of it.
         wake_up: what a generator was woken by.
+        webhook: what an ingest was given, and of which channel.
         armed: the wake-ups that it has armed.
         ended: how it ended; None while it runs.
         frozen_until_ms: nothing of it moves before (epoch).
@@ -63,6 +64,7 @@ class Invocation:
     actor: Actor
     began_at_ms: int
     wake_up: WakeUp | None = None
+    webhook: tuple[str, Request] | None = None
     armed: list[WakeUp] = field(default_factory=list)
     ended: Literal["returned", "raised", "crashed", "timed out"] | None = None
     ended_at_ms: int | None = None
@@ -78,6 +80,11 @@ class Invocation:
         """What an ingest has answered."""
         return self.actor.result if isinstance(self.actor.result, Response) else None
 
+    @property
+    def acknowledged(self) -> bool:
+        """Whether an ingest has told the provider that it need not bring its webhook again."""
+        return self.ended == "returned" and self.response is not None and self.response.status < 300
+
 
 @dataclass(slots=True, eq=False)
 class Generation:
@@ -92,7 +99,7 @@ class Generation:
     invocation: Invocation
     began_at_ms: int
     done_at_ms: int | None
-    result: Replied | BotFailed
+    result: Replied | BotFailed | Outdated
     ended_at_ms: int | None = None
 
 
@@ -163,6 +170,8 @@ def _brief(answer: object) -> str:
         lease = f", lease {answer.lease_token} of {answer.lease_owner}" if answer.lease_owner else ""
         outbox = ", outbox" if answer.outbox else ""
         return f"received {answer.received}, answered {answer.answered}{lease}{outbox}"
+    if isinstance(answer, BotFailed):
+        return f"BotFailed: {answer.reason}"
     if isinstance(answer, Fault):
         return f"{type(answer).__name__}: {answer}"
     return type(answer).__name__

@@ -61,6 +61,9 @@ SEND_BUDGET_MS = 15_000
 MAX_STEPS = 200_000
 """More than any conversation needs: a run that does not come to rest is a fault, and ends here."""
 
+MAX_DELIVERIES = 10
+"""How often a provider brings a webhook that nobody acknowledges, before it gives up."""
+
 
 class BrokenProtocolError(AssertionError):
     """A step broke an invariant of the protocol, or the run does not come to rest."""
@@ -103,6 +106,7 @@ class Timeline:
         clock: ManualClock | None = None,
         send_budget_ms: int = SEND_BUDGET_MS,
         receive: Callable[[Channel, Sent], None] | None = None,
+        redelivery_ms: int | None = None,
     ) -> None:
         """Set the system up; nothing happens before `run`.
 
@@ -116,6 +120,7 @@ class Timeline:
             clock: a new one by default; give it where store or wake-ups need the same.
             send_budget_ms: between the bot's deadline and the generator's time-out.
             receive: called with each part as it is sent; may raise what a channel's `send` may raise.
+            redelivery_ms: so long after its begin a webhook that was not acknowledged comes again; None: never.
         """
         self.timing = timing or Timing()
         self.policy = policy or Policy()
@@ -131,6 +136,7 @@ class Timeline:
         self._channels = channels
         self._send_budget_ms = send_budget_ms
         self._receive = receive or (lambda _channel, _sent: None)
+        self._redelivery_ms = redelivery_ms
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._entries = count()
         self._disturbances: list[Disturbance] = []
@@ -145,7 +151,8 @@ class Timeline:
 
     def webhook(self, at_ms: int, channel: str, request: Request) -> None:
         """Let a webhook come; its answer is `responses[n]` for the n-th that came."""
-        self.at(at_ms, lambda: self._start_ingest(channel, request))
+        webhook = (channel, request)
+        self.at(at_ms, lambda: self._start_ingest(webhook))
 
     def wake(self, at_ms: int, wake_up: WakeUp) -> None:
         """Bring a wake-up, whether it was armed or not: one that is doubled, early, late or for nothing."""
@@ -203,7 +210,7 @@ class Timeline:
             heads.append(max(due, self.clock.now))
         return min(heads, default=None)
 
-    def _start_ingest(self, channel: str, request: Request) -> None:
+    def _start_ingest(self, webhook: tuple[str, Request]) -> None:
         ingest = Ingest(
             SteppedPort("store"),
             SteppedPort("wake_ups"),
@@ -213,7 +220,7 @@ class Timeline:
             timing=self.timing,
             policy=self.policy,
         )
-        self._start("ingest", ingest(channel, request), self.timing.ingest_timeout_ms)
+        self._start("ingest", ingest(*webhook), self.timing.ingest_timeout_ms, webhook=webhook)
 
     def _start_generate(self, wake_up: WakeUp) -> None:
         ports = {name: SteppedPort(name) for name in ("store", "wake_ups", "channels", "bot")}
@@ -230,10 +237,16 @@ class Timeline:
         self._start("generate", generate(wake_up, deadline_ms, outside), timeout_ms, wake_up)
 
     def _start(
-        self, function: str, use_case: Coroutine[Call, Any, Any], timeout_ms: int, wake_up: WakeUp | None = None
+        self,
+        function: str,
+        use_case: Coroutine[Call, Any, Any],
+        timeout_ms: int,
+        wake_up: WakeUp | None = None,
+        webhook: tuple[str, Request] | None = None,
     ) -> None:
         number = sum(one.function == function for one in self.invocations) + 1
-        one = Invocation(f"{function}-{number}", Actor(f"{function}-{number}", use_case), self.clock.now, wake_up)
+        name = f"{function}-{number}"
+        one = Invocation(name, Actor(name, use_case), self.clock.now, wake_up, webhook)
         self.invocations.append(one)
         self._push(self.clock.now + timeout_ms, lambda: self.end(one, "timed out"))
         one.actor.begin()
@@ -242,7 +255,8 @@ class Timeline:
     def end(self, one: Invocation, how: Literal["returned", "raised", "crashed", "timed out"]) -> None:
         """End an invocation here and now, as a crash or a time-out does. One that has ended stays as it is.
 
-        The lane brings the wake-up of a failed generator again, after the queue's visibility time-out.
+        The lane brings the wake-up of a failed generator again, after the queue's visibility time-out; a provider its
+        webhook, unless it was acknowledged.
         """
         if one.ended is not None:
             return
@@ -254,6 +268,10 @@ class Timeline:
         if how != "returned" and one.wake_up is not None:
             again = one.wake_up
             self._push(one.began_at_ms + self.timing.visibility_ms, lambda: self._start_generate(again))
+        if (webhook := one.webhook) is None or self._redelivery_ms is None or one.acknowledged:
+            return
+        if sum(other.webhook is webhook for other in self.invocations) < MAX_DELIVERIES:
+            self._push(one.began_at_ms + self._redelivery_ms, lambda: self._start_ingest(webhook))
 
     def _proceed(self, one: Invocation) -> None:
         """Put the next call of an invocation on the heap, or note how it ended."""
