@@ -17,10 +17,10 @@ help: ## Print this help
 
 setup: $(STAMP) ## Make the environment in .venv (every other target does it by itself)
 
-$(STAMP): pyproject.toml layers/dependencies/requirements.txt
+$(STAMP): pyproject.toml layers/dependencies/requirements.txt layers/bot/requirements.txt
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.13 is needed: $(PYTHON) was not found (set PYTHON=...)" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' -r layers/bot/requirements.txt
 	@touch $@
 
 dev: setup ## Serve the bot and its playground on http://127.0.0.1:8765

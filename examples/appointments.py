@@ -6,19 +6,19 @@ made, the calendar is asked.
 
     make dev ARGS="--bot appointments:reply --bot-path examples"
 
-needs AWS credentials for Amazon Bedrock, and a calendar at `CALENDAR_URL`. Deployed, the generator's role needs
-`bedrock:InvokeModelWithResponseStream`.
+needs AWS credentials for Amazon Bedrock, and a calendar at `CALENDAR_URL`. Deployed, the generator must reach the
+calendar, and its role needs `bedrock:InvokeModelWithResponseStream` (the parameter `BotPolicyArn`).
 """
 
 import json
-import os
 from typing import Any
 
 from rejoinder import Turn, UnknownOutcome, http
 from rejoinder.bots import bedrock
 from rejoinder.bots.tools import tool
 
-CALENDAR_URL = os.environ.get("CALENDAR_URL", "http://127.0.0.1:8800")
+MODEL = "amazon.nova-lite-v1:0"
+CALENDAR_URL = "http://127.0.0.1:8800"
 
 SYSTEM = """You book appointments at a physiotherapist's, for one hour each. Look up the free hours of the day they
 want, offer at most three, and book only when they have chosen one. Say in one sentence what was booked."""
@@ -89,10 +89,4 @@ def book(day: str, hour: int, turn: Turn) -> str:
             raise UnknownOutcome(f"the calendar answered {status}")
 
 
-reply = bedrock.bot(
-    os.environ.get("MODEL", "amazon.nova-lite-v1:0"),
-    endpoint_url=os.environ.get("MODEL_URL"),
-    system=SYSTEM,
-    tools=[free_hours, book],
-    max_tokens=400,
-)
+reply = bedrock.bot(MODEL, system=SYSTEM, tools=[free_hours, book], max_tokens=400)

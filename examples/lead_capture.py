@@ -5,16 +5,19 @@ have just typed. What is known stays in the conversation's state, and is kept on
 
     make dev ARGS="--bot lead_capture:reply --bot-path examples"
 
-needs a server of chat completions, such as Ollama's on its usual port.
+needs a server of chat completions, such as Ollama's on its usual port. Deployed, it must be one that the generator
+reaches.
 """
 
-import os
 import re
 
 from rejoinder import Turn
 from rejoinder.bots import openai_compatible
 from rejoinder.bots.tools import tool
 
+BASE_URL = "http://127.0.0.1:11434/v1"
+MODEL = "qwen3:8b"
+API_KEY = ""  # of a server that asks for one: ssm:/rejoinder/<stack>/model-key
 WANTED = ("name", "phone", "email")
 
 
@@ -51,8 +54,9 @@ def system(turn: Turn) -> str:
 
 
 reply = openai_compatible.bot(
-    os.environ.get("MODEL_URL", "http://127.0.0.1:11434/v1"),
-    os.environ.get("MODEL", "qwen3:8b"),
+    BASE_URL,
+    MODEL,
+    api_key=API_KEY,
     system=system,
     tools=[save_contact],
     temperature=0.2,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ print(json.dumps({"answer": answer, "from": sorted({
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build into a folder of its own."""
+    """Build into a folder of its own; an example takes the place of the bot, which may be anybody's."""
     assert SAM.exists(), "run `make e2e-tools` first: it makes the environment of the SAM CLI"
     folder = tmp_path_factory.mktemp("build")
     done = subprocess.run(
@@ -54,6 +55,8 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
+    assert (folder / "BotLayer" / "python" / "bot.py").exists()
+    shutil.copyfile(ROOT / "examples" / "callback.py", folder / "BotLayer" / "python" / "bot.py")
     return folder
 
 
@@ -132,7 +135,7 @@ SHARED = ["DependenciesLayer", "RejoinderLayer"]
 
 
 def test_a_burst_is_answered_from_the_build_folder_alone(build: Path, cloud: Cloud) -> None:
-    """Two webhooks, the queue's first wake-up, one reply by the bot that ships; then a sweep with nothing owed."""
+    """Two webhooks, the queue's first wake-up, one reply by the bot; then a sweep with nothing owed."""
     for name in ("webhook/text.json", "webhook/second.json"):
         answer, imported = invoke(build, cloud, "IngestFunction", SHARED, signed(event(name)))
         assert (answer["statusCode"], json.loads(answer["body"])) == (200, {"recorded": 1})

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from rejoinder.local.dev import BOT_FOLDER, bot_function
+from rejoinder.local.dev import bot_function
 from rejoinder.settings import Settings
 from rejoinder.system import SystemClock
 from running_dev import Running, running
+from stack import ROOT
 
 pytestmark = pytest.mark.e2e
 
@@ -28,11 +29,11 @@ QUIET = [
 
 @pytest.fixture
 def desk() -> Iterator[Running]:
-    """A debounce long enough to type in, the shipped bot, and a lease that runs out within the test."""
+    """A debounce long enough to type in, the bot that calls back, and a lease that runs out within the test."""
     settings = Settings.from_environment(
         {"DEBOUNCE_MS": "1000", "LEASE_MS": "1000", "RENEW_MS": "300", "PER_ACCOUNT": '{"webhook:shop": {}}'}
     )
-    with running(settings, SystemClock(), bot_function("bot:reply", BOT_FOLDER), 500) as desk:
+    with running(settings, SystemClock(), bot_function("callback:reply", ROOT / "examples"), 500) as desk:
         yield desk
 
 

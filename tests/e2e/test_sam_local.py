@@ -6,6 +6,7 @@ Skipped where no Docker engine answers or the base image is neither present nor 
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -40,6 +41,12 @@ def desk() -> Iterator[str]:
         yield running.url
 
 
+@pytest.fixture
+def calls_back(built: Path) -> None:
+    """An example in the place of the bot that is built, which may be anybody's."""
+    shutil.copyfile(ROOT / "examples" / "callback.py", built / "BotLayer" / "python" / "bot.py")
+
+
 @pytest.fixture(params=["container", "bare"])
 def container(request: pytest.FixtureRequest) -> bool:
     if request.param == "container":
@@ -64,6 +71,7 @@ def stored(folder: Path, event: Any) -> Path:
     return file
 
 
+@pytest.mark.usefixtures("calls_back")
 def test_webhook_is_recorded_and_its_wake_up_answers_it(desk: str, tmp_path: Path, container: bool) -> None:
     """Ingest on a webhook, then the generator on a wake-up for that conversation: a reply is sent."""
     chat = f"desk-{container}"

@@ -1,15 +1,17 @@
 """Each example through the real use cases, its model behind the API's real format, streamed in awkward pieces."""
 
-import importlib.util
 import json
+import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from contract.model_speakers import SPEAKERS, Asked, Heard, Spoken, requests, say
+from deployed_examples import deployed, files_of_each
 from fakes import CONVERSATION, CountedIds, World
 from loopback import Loopback, Say, serving
 from rejoinder.bots.function import answer
@@ -19,6 +21,9 @@ from rejoinder.run import run
 from rejoinder.system import SystemClock
 from stack import ROOT
 
+KEY = "ssm:/rejoinder/shop/model-key"
+V1 = "{model}/v1"
+
 SIZE = 7
 """Bytes of a piece: it falls into characters, event lines and frames."""
 
@@ -26,23 +31,11 @@ SIZE = 7
 @pytest.fixture(autouse=True)
 def desk(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
-        "ANTHROPIC_API_KEY": "sk-desk",
         "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
         "AWS_SECRET_ACCESS_KEY": "secret",
         "AWS_DEFAULT_REGION": "eu-central-1",
     }.items():
         monkeypatch.setenv(name, value)
-
-
-def loaded(name: str) -> Callable[[Turn], object]:
-    """The bot of an example, fresh: it reads its environment when it is imported."""
-    spec = importlib.util.spec_from_file_location(f"example_{name}", ROOT / "examples" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    reply: Callable[[Turn], object] = module.reply
-    return reply
 
 
 class Shop:
@@ -55,12 +48,12 @@ class Shop:
         self.world.clock.ms = SystemClock().now_ms()  # a bot's time is the system's
         self.results: list[Replied | BotFailed] = []
 
-    def load(self, name: str) -> None:
-        world, reply = self.world, loaded(name)
+    def answer_by(self, reply: Callable[[Turn], object]) -> None:
+        world = self.world
         effects = Effects(world.store, world.clock, CountedIds(), world.seen, world.timing)
 
         def think(turn: Turn) -> Replied | BotFailed:
-            turn = replace(turn, secret={"env:ANTHROPIC_API_KEY": "sk-desk"}.__getitem__)
+            turn = replace(turn, secret={KEY: "sk-1"}.__getitem__)
             turn.once = effects.once_in(turn)
             result = answer(reply, turn)
             assert isinstance(result, Replied | BotFailed)
@@ -85,18 +78,19 @@ class Shop:
 
 
 @contextmanager
-def shop(name: str, api: str, monkeypatch: pytest.MonkeyPatch, *spoken: Spoken, path: str = "") -> Iterator[Shop]:
-    with ExitStack() as stack:
-        model = stack.enter_context(serving(*say(SPEAKERS[api], *spoken, size=SIZE)))
-        monkeypatch.setenv("MODEL_URL", model.url + path)
+def shop(name: str, api: str, layer: Path, *spoken: Spoken, **constants: str) -> Iterator[Shop]:
+    """Open a shop; `{model}` in a constant is the URL of what speaks."""
+    with serving(*say(SPEAKERS[api], *spoken, size=SIZE)) as model, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", model.url)
         opened = Shop(api, model)
-        opened.load(name)
+        given = {constant: value.format(model=model.url) for constant, value in constants.items()}
+        opened.answer_by(deployed(name, layer, **given))
         yield opened
 
 
-def test_questions_are_answered_from_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_are_answered_from_the_text(tmp_path: Path) -> None:
     text = Spoken(("Der Roggen", "laib – täg", "lich."))
-    with shop("questions", "anthropic", monkeypatch, text) as bakery:
+    with shop("questions", "anthropic", tmp_path, text, BASE_URL="{model}", API_KEY=KEY) as bakery:
         bakery.writes("/start")
         bakery.writes("do you have rye bread?", "and on sundays?")
     assert bakery.world.channel.texts[0].startswith("Good morning!")
@@ -104,14 +98,14 @@ def test_questions_are_answered_from_the_text(monkeypatch: pytest.MonkeyPatch) -
     (heard,) = bakery.heard
     assert "rye loaf (every day)" in heard.system
     assert heard.entries[-1] == ("user", "[1] do you have rye bread?\n[2] and on sundays?")
-    assert bakery.model.received[0].headers["x-api-key"] == "sk-desk"
+    assert bakery.model.received[0].headers["x-api-key"] == "sk-1"
 
 
-def test_a_lead_that_comes_in_two_messages_is_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lead_that_comes_in_two_messages_is_one_turn(tmp_path: Path) -> None:
     """The phone-then-e-mail burst: nobody is asked for what they have just typed."""
     saved = Asked("save_contact", ('{"phone": "555-0142', '", "email": "ana@example.com"}'))
     ask = Spoken(("And what is your name?",))
-    with shop("lead_capture", "openai_compatible", monkeypatch, Spoken(calls=(saved,)), ask, path="/v1") as repair:
+    with shop("lead_capture", "openai_compatible", tmp_path, Spoken(calls=(saved,)), ask, BASE_URL=V1) as repair:
         repair.writes("my phone is 555-0142", "and my e-mail is ana@example.com")
         assert repair.world.channel.texts == ["And what is your name?"]
         assert repair.state == {"phone": "555-0142", "email": "ana@example.com"}
@@ -135,9 +129,9 @@ def test_a_lead_that_comes_in_two_messages_is_one_turn(monkeypatch: pytest.Monke
         ('{"email": "ana@example..org"}', "is no e-mail address"),
     ],
 )
-def test_a_lead_that_cannot_be_right_is_not_saved(monkeypatch: pytest.MonkeyPatch, arguments: str, told: str) -> None:
+def test_a_lead_that_cannot_be_right_is_not_saved(tmp_path: Path, arguments: str, told: str) -> None:
     wrong = Spoken(calls=(Asked("save_contact", (arguments,)),))
-    with shop("lead_capture", "openai_compatible", monkeypatch, wrong, Spoken(("Again?",)), path="/v1") as repair:
+    with shop("lead_capture", "openai_compatible", tmp_path, wrong, Spoken(("Again?",)), BASE_URL=V1) as repair:
         repair.writes("555")
     assert told in repair.heard[-1].entries[-1][1]
     assert repair.state == {}
@@ -149,21 +143,20 @@ CREATED = Say(201, b"{}")
 
 
 @contextmanager
-def practice(
-    monkeypatch: pytest.MonkeyPatch, calendar_says: list[Say], *spoken: Spoken
-) -> Iterator[tuple[Shop, Loopback]]:
-    with serving(*calendar_says) as calendar:
-        monkeypatch.setenv("CALENDAR_URL", calendar.url)
-        with shop("appointments", "bedrock", monkeypatch, *spoken) as opened:
-            yield opened, calendar
+def practice(layer: Path, calendar_says: list[Say], *spoken: Spoken) -> Iterator[tuple[Shop, Loopback]]:
+    with (
+        serving(*calendar_says) as calendar,
+        shop("appointments", "bedrock", layer, *spoken, CALENDAR_URL=calendar.url) as opened,
+    ):
+        yield opened, calendar
 
 
 DONE = Spoken(("Booked for Monday at 9.",))
 
 
-def test_an_appointment_is_offered_and_booked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_appointment_is_offered_and_booked(tmp_path: Path) -> None:
     spoken = (Spoken(calls=(FREE,)), Spoken(("9 or 11?",)), Spoken(calls=(BOOK,)), DONE)
-    with practice(monkeypatch, [Say(200, b'{"hours": [9, 11]}'), CREATED], *spoken) as (opened, calendar):
+    with practice(tmp_path, [Say(200, b'{"hours": [9, 11]}'), CREATED], *spoken) as (opened, calendar):
         opened.writes("monday?")
         opened.writes("9 please")
     assert opened.world.channel.texts == ["9 or 11?", "Booked for Monday at 9."]
@@ -175,10 +168,10 @@ def test_an_appointment_is_offered_and_booked(monkeypatch: pytest.MonkeyPatch) -
     assert calendar.received[1].headers["idempotency-key"] == sent["reference"]
 
 
-def test_an_appointment_is_booked_once_although_its_reply_was_outdated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_appointment_is_booked_once_although_its_reply_was_outdated(tmp_path: Path) -> None:
     """A message comes while the model is at work: the turn is generated again, the booking is not made again."""
     spoken = (Spoken(calls=(BOOK,)), DONE, Spoken(calls=(BOOK,)), Spoken(("Booked at 9. Yes, we have parking.",)))
-    with practice(monkeypatch, [CREATED], *spoken) as (opened, calendar):
+    with practice(tmp_path, [CREATED], *spoken) as (opened, calendar):
         late = ["is there parking?"]
         opened.world.bot.meanwhile = lambda: late and opened.world.write("m-late", late.pop())
         opened.writes("monday at 9 please")
@@ -198,11 +191,11 @@ def test_an_appointment_is_booked_once_although_its_reply_was_outdated(monkeypat
     ],
 )
 def test_a_booking_in_doubt_is_looked_up_and_made_only_if_it_was_not(
-    monkeypatch: pytest.MonkeyPatch, found: Say, paths: list[str]
+    tmp_path: Path, found: Say, paths: list[str]
 ) -> None:
     """The calendar's connection ends without an answer."""
     spoken = (Spoken(calls=(BOOK,)), Spoken(calls=(BOOK,)), DONE)
-    with practice(monkeypatch, [Say(cut="after request"), found, CREATED], *spoken) as (opened, calendar):
+    with practice(tmp_path, [Say(cut="after request"), found, CREATED], *spoken) as (opened, calendar):
         opened.writes("monday at 9 please")
     assert opened.world.channel.texts == ["Booked for Monday at 9."]
     assert [one.path for one in calendar.received] == paths
@@ -210,17 +203,17 @@ def test_a_booking_in_doubt_is_looked_up_and_made_only_if_it_was_not(
     assert len(references) == 1
 
 
-def test_an_hour_that_was_taken_meanwhile_is_told_to_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_hour_that_was_taken_meanwhile_is_told_to_the_model(tmp_path: Path) -> None:
     spoken = (Spoken(calls=(BOOK,)), Spoken(("9 is gone. 11?",)))
-    with practice(monkeypatch, [Say(409, b"{}")], *spoken) as (opened, _):
+    with practice(tmp_path, [Say(409, b"{}")], *spoken) as (opened, _):
         opened.writes("monday at 9 please")
     assert opened.world.channel.texts == ["9 is gone. 11?"]
     assert "is taken; offer another hour" in opened.heard[1].entries[-1][1]
 
 
-def test_a_local_model_opens_with_its_line_and_remembers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_local_model_opens_with_its_line_and_remembers(tmp_path: Path) -> None:
     spoken = (Spoken(("Hé", "llo 👋")), Spoken(("Bye.",)))
-    with shop("local_model", "openai_compatible", monkeypatch, *spoken, path="/v1") as chat:
+    with shop("local_model", "openai_compatible", tmp_path, *spoken, BASE_URL=V1) as chat:
         chat.writes("hi")
         chat.writes("bye")
     assert chat.world.channel.texts == ["You are talking to a machine.", "Héllo 👋", "Bye."]
@@ -232,8 +225,8 @@ def test_a_local_model_opens_with_its_line_and_remembers(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("trouble", ["cut off", "without an end"])
-def test_a_local_model_that_breaks_off_is_asked_again(monkeypatch: pytest.MonkeyPatch, trouble: str) -> None:
-    with shop("local_model", "openai_compatible", monkeypatch, Spoken(("Hello.",)), path="/v1") as chat:
+def test_a_local_model_that_breaks_off_is_asked_again(tmp_path: Path, trouble: str) -> None:
+    with shop("local_model", "openai_compatible", tmp_path, Spoken(("Hello.",)), BASE_URL=V1) as chat:
         whole = chat.speaker.body(Spoken(("Hello.",), ended="never"))
         bad = Say(
             200,
@@ -247,6 +240,14 @@ def test_a_local_model_that_breaks_off_is_asked_again(monkeypatch: pytest.Monkey
     assert len(chat.model.received) == 2
 
 
-def test_every_example_is_tested_here() -> None:
+def test_every_example_is_tested_here(tmp_path: Path) -> None:
     examples = {path.stem for path in (ROOT / "examples").glob("*.py")}
-    assert examples == {"questions", "lead_capture", "appointments", "local_model"}
+    assert examples == {"questions", "lead_capture", "appointments", "local_model", "callback"}
+    assert all(callable(deployed(name, tmp_path)) for name in examples)  # as they stand, for the desk
+
+
+def test_every_file_is_named_and_reads_no_variable() -> None:
+    """The template sets none for a bot: what is to be chosen is a constant."""
+    files = [path for path in (ROOT / "examples").iterdir() if path.is_file()]
+    assert sorted(file for each in files_of_each().values() for file in each) == sorted(path.name for path in files)
+    assert [path.name for path in files if re.search(r"\benviron\b|\bgetenv\b", path.read_text())] == []

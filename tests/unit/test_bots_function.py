@@ -354,6 +354,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of bots that leaves no trace in the interpreter."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "shop_bot.py").write_text("limit = 5\n\ndef reply(turn):\n    return 'hi'\n")
+    (tmp_path / "failing_bot.py").write_text("1 / 0\n")
     (tmp_path / "broken_bot.py").write_text("import a_module_that_is_not_there\n")
     return tmp_path
 
@@ -368,8 +369,10 @@ def test_a_bot_is_loaded_by_its_name(folder: Path) -> None:
         ("shop_bot", "module:function"),
         (":reply", "module:function"),
         ("shop_bot:", "module:function"),
-        ("no_such_bot:reply", "no_such_bot"),
-        ("broken_bot:reply", "a_module_that_is_not_there"),
+        ("no_such_bot:reply", "there is no module no_such_bot$"),
+        ("no_such_shop.bot:reply", "there is no module no_such_shop$"),
+        ("broken_bot:reply", "broken_bot imports a_module_that_is_not_there, .* layers/bot/requirements.txt"),
+        ("failing_bot:reply", r"importing failing_bot failed \(ZeroDivisionError"),
         ("shop_bot:answer", "no such name 'answer'"),
         ("shop_bot:limit", "a int 'limit'"),
     ],
@@ -378,15 +381,3 @@ def test_a_bot_that_is_not_there_is_named(folder: Path, spec: str, names: str) -
     with pytest.raises(Permanent, match=names) as refusal:
         load(spec, folder)
     assert f"BOT={spec}" in str(refusal.value)
-
-
-def test_the_bot_that_ships_asks_for_what_is_missing_and_remembers_the_rest() -> None:
-    """The classic burst: the phone number, then the e-mail."""
-    reply = load("bot:reply", Path(__file__).parents[2] / "layers" / "bot")
-    first = turn(messages=(message("1", "my phone is +1 202-555-0111"),))
-    assert "e-mail" in str(reply(first))
-    assert "phone" not in str(reply(first))
-    both = turn(messages=(message("2", "and my e-mail is ana@example.org"),), state=first.state)
-    said = str(reply(both))
-    assert "+1 202-555-0111" in said
-    assert "ana@example.org" in said

@@ -14,9 +14,11 @@ from rejoinder.protocol.timing import Timing
 from rejoinder.settings import Settings
 from rejoinder.system import SystemClock
 from running_dev import SECRET, Running, running
+from stack import ROOT
 
 SALES = "webhook:sales:c-1"
 OWN = json.dumps({"webhook:sales": {"bot": "bot_of_two_shops:sales", "debounce_ms": 5_000}, "telegram:7": {}})
+BOT = ("--bot", "recording_bot:reply", "--bot-path", str(ROOT / "tests"))
 BOTS = "def reply(turn):\n    return 'support'\n\n\ndef sales(turn):\n    return 'sales'\n"
 
 
@@ -82,11 +84,11 @@ def test_the_page_offers_each_account_and_writes_to_the_one_that_is_shown(desk: 
     [
         ("{", "PER_ACCOUNT is not JSON"),
         ('{"webhook:sales": {"debounce_ms": 60000}}', "webhook:sales: MAX_WAIT_MS"),
-        ('{"webhook:sales": {"bot": "bot:nobody"}}', "nobody"),
+        ('{"webhook:sales": {"bot": "recording_bot:nobody"}}', "nobody"),
     ],
 )
 def test_what_is_wrong_with_an_account_is_named(given: str, named: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["dev", "--port", "0", "--per-account", given]) == USAGE
+    assert main(["dev", "--port", "0", *BOT, "--per-account", given]) == USAGE
     assert named in capsys.readouterr().err
 
 

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from rejoinder.ports import Policy, Turn
 from rejoinder.protocol.timing import CLOCK_MARGIN_MS, Timing
 from rejoinder.settings import Settings
 from running_dev import SECRET, WEBHOOK, Running, running
+from stack import ROOT
 
 TIMING = Timing()
 LATER_MS = 600_000
@@ -248,7 +250,8 @@ def test_forgetting_a_conversation(desk: Running) -> None:
 
 def test_a_taken_port_is_named_with_the_way_out(desk: Running, capsys: pytest.CaptureFixture[str]) -> None:
     port = desk.server.server_port
-    assert main(["dev", "--port", str(port)]) == FAILED
+    own = ["--bot", "recording_bot:reply", "--bot-path", str(ROOT / "tests")]
+    assert main(["dev", "--port", str(port), *own]) == FAILED
     said = capsys.readouterr().err
     assert f"port {port}" in said
     assert "--port" in said
@@ -272,6 +275,18 @@ def test_a_taken_port_is_named_with_the_way_out(desk: Running, capsys: pytest.Ca
 def test_wrong_flags_are_named(flags: list[str], code: int, named: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dev", "--port", "0", *flags]) == code
     assert named in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("made", "looked_in"), [("layers/bot", "layers/bot"), ("bots", ".")])
+def test_the_bot_is_looked_for_where_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], made: str, looked_in: str
+) -> None:
+    """In a checkout in its `layers/bot`; beside an installed package in the current folder."""
+    (tmp_path / made).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert main(["dev", "--port", "0", "--bot", "a_bot_of_nobody:reply"]) == USAGE
+    assert f"no module a_bot_of_nobody (looked for in {(tmp_path / looked_in).resolve()})" in capsys.readouterr().err
 
 
 def test_every_setting_in_memory_has_a_flag_with_its_meaning(capsys: pytest.CaptureFixture[str]) -> None:

@@ -304,6 +304,13 @@ def load(spec: str, folder: Path | None = None) -> BotFunction:
         sys.path.insert(0, str(folder))
     try:
         module: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if module_name == error.name or module_name.startswith(f"{error.name}."):
+            raise Permanent(f"BOT={spec}: there is no module {error.name}") from error
+        raise Permanent(
+            f"BOT={spec}: {module_name} imports {error.name}, which is not installed; name its package in "
+            "layers/bot/requirements.txt, which `make dev` and `make deploy` install"
+        ) from error
     except Exception as error:
         raise Permanent(f"BOT={spec}: importing {module_name} failed ({type(error).__name__}: {error})") from error
     function = getattr(module, name, None)

@@ -35,9 +35,6 @@ from rejoinder.system import SystemClock, SystemIds
 if TYPE_CHECKING:
     from rejoinder.secrets import Secrets
 
-BOT_FOLDER = Path(__file__).parents[3] / "bot"
-"""`layers/bot` of the checkout that this file is part of."""
-
 MAX_PORT = 65_535
 
 ABOUT = """Webhooks, conversations, wake-ups and replies are the deployed ones, but for the services under them: the
@@ -61,7 +58,9 @@ def configure(parser: ArgumentParser) -> None:
         "--port", type=whole(0, MAX_PORT), default=8765, help="port to listen on; 0: any free one (default 8765)"
     )
     parser.add_argument("--bot", metavar="MODULE:FUNCTION", help="what answers (default bot:reply)")
-    parser.add_argument("--bot-path", type=Path, default=BOT_FOLDER, help="the bot's folder (default: layers/bot)")
+    parser.add_argument(
+        "--bot-path", type=Path, help="the bot's folder (default: ./layers/bot, or the current folder if there is none)"
+    )
     parser.add_argument(
         "--latency-ms", type=whole(0, MAX_PAUSE_MS), default=2_000, metavar="N", help="the bot thinks (default 2000)"
     )
@@ -90,7 +89,7 @@ def run(args: Namespace) -> int:
     polling = polled(args.telegram)
     server = served(
         settings,
-        bot_of_each(settings.per_account, args.bot_path.expanduser()),
+        bot_of_each(settings.per_account, bot_folder(args.bot_path)),
         listening(args.host, args.port),
         secret,
         args.latency_ms,
@@ -202,6 +201,12 @@ def listening(host: str, port: int) -> Server:
                 f"port {port} on {host} is taken, perhaps by another `rejoinder dev`; choose one by --port (0: any)"
             ) from None
         raise CommandFailed(f"cannot listen on {host}:{port}: {error.strerror}") from None
+
+
+def bot_folder(given: Path | None) -> Path:
+    """The folder that is meant, by its full name: in a checkout its own bot's, elsewhere the current one."""
+    of_checkout = Path("layers/bot")
+    return (given or (of_checkout if of_checkout.is_dir() else Path())).expanduser().resolve()
 
 
 def bot_of_each(per_account: PerAccount, folder: Path) -> BotFunction:

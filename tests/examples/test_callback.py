@@ -1,14 +1,16 @@
-"""The bot that is deployed with the package, `layers/bot/bot.py`, finds what people tell it, in whatever they write."""
+"""The example `callback.py` finds what people tell it, in whatever they write, and asks for the rest."""
 
-import importlib.util
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
+from deployed_examples import deployed
 from rejoinder.ingest import MAX_TEXT_BYTES
 from rejoinder.ports import Turn
 from rejoinder.protocol.conversation import Message
 from rejoinder.protocol.identity import message_id
-from stack import ROOT
 
 PIECES = ("a", "1", "é", "@", ".", "-", "+", " ", "a@", "a@b.", "1 ", "1(", ".a", "@a.")
 """What a phone number or an address may be made of."""
@@ -16,18 +18,20 @@ PIECES = ("a", "1", "é", "@", ".", "-", "+", " ", "a@", "a@b.", "1 ", "1(", ".a
 LONGEST_FOUND = 64 + 1 + 63 + 8 * 64
 """A local part, the @, and a name of nine labels."""
 
-_SPEC = importlib.util.spec_from_file_location("shipped_bot", ROOT / "layers" / "bot" / "bot.py")
-assert _SPEC is not None
-assert _SPEC.loader is not None
-BOT = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(BOT)
+with TemporaryDirectory() as layer:
+    BOT = deployed("callback", Path(layer))
+
+
+def write(text: str, state: dict[str, Any]) -> str:
+    """Give the bot one message; its reply."""
+    return str(BOT(Turn("webhook:shop:c-1", (Message(message_id("m"), "m", "ana", 0, 0, text=text),), state=state)))
 
 
 def told_of(text: str) -> dict[str, str]:
     """What the bot remembers of a message."""
-    turn = Turn("webhook:shop:c-1", (Message(message_id("m"), "m", "ana", 0, 0, text=text),))
-    BOT.reply(turn)
-    return turn.state
+    state: dict[str, Any] = {}
+    write(text, state)
+    return state
 
 
 @pytest.mark.parametrize(
@@ -56,3 +60,14 @@ def test_the_longest_text_that_is_taken_is_searched_at_once(piece: str, first: s
     """A search that is quadratic takes a minute and more, in which nobody renews the lease."""
     text = first + piece * (MAX_TEXT_BYTES // len(piece.encode()) - 2) + "!"
     assert all(len(found) <= LONGEST_FOUND for found in told_of(text).values())
+
+
+def test_what_is_missing_is_asked_for_and_the_rest_is_remembered() -> None:
+    """The classic burst: the phone number, then the e-mail."""
+    state: dict[str, Any] = {}
+    asked = write("my phone is +1 202-555-0111", state)
+    assert "e-mail" in asked
+    assert "phone" not in asked
+    said = write("and my e-mail is ana@example.org", state)
+    assert "+1 202-555-0111" in said
+    assert "ana@example.org" in said
