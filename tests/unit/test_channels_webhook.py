@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from loopback import Say, serving
 from rejoinder import gateway
@@ -29,7 +31,7 @@ from rejoinder.ports import (
     Unverified,
 )
 from rejoinder.protocol.conversation import Attachment, Message
-from rejoinder.protocol.identity import message_id
+from rejoinder.protocol.identity import MAX_CONVERSATION_ID_BYTES, ConversationId, message_id
 from rejoinder.run import run
 
 EVENTS = Path(__file__).parents[2] / "events" / "webhook"
@@ -326,6 +328,35 @@ def test_a_chat_of_its_own_may_have_any_name_and_may_be_named_whole(name: str, m
 def test_a_whole_id_that_is_none_is_refused(name: str) -> None:
     with pytest.raises(Malformed):
         read_of_people(opened_of_people(controls="all"), type="resume", conversation_id=name)
+
+
+@given(
+    name=st.one_of(
+        st.text(st.characters(codec=None), max_size=200),
+        st.builds("{}:{}:{}".format, st.sampled_from(["webhook", "telegram", "x"]), st.text(), st.text(max_size=200)),
+    ),
+    body=st.sampled_from(OF_PEOPLE),
+    controls=st.sampled_from(["", "all"]),
+)
+@example("webhook:default:" + "é" * 90, OF_PEOPLE[0], "")
+@example("telegram:7:" + "é" * 90, OF_PEOPLE[1], "all")
+@example("webhook:default:\ud800", OF_PEOPLE[2], "")
+@example("webhook:default:%ff", OF_PEOPLE[0], "")
+def test_whatever_conversation_people_name_the_rest_of_their_batch_is_read(
+    name: str, body: dict[str, object], controls: str
+) -> None:
+    """It is one that can be, or it is rejected alone."""
+    rest = {"id": "1", "conversation_id": "c-1", "user_id": "u", "text": "lost?"}
+    batch = json.dumps({"messages": [body | {"conversation_id": name}, rest]}).encode()
+    request = Request("POST", "/", {"content-type": "application/json"}, batch)
+    found, inbound = opened_of_people(controls=controls).parse(request, 0)
+    assert isinstance(inbound, Inbound)
+    if isinstance(found, Rejected):
+        assert found.reason
+    else:
+        assert isinstance(found, PauseAsked | ResumeAsked | ByPerson)
+        assert str(ConversationId.parse(found.conversation_id)) == found.conversation_id
+        assert len(found.conversation_id) <= MAX_CONVERSATION_ID_BYTES
 
 
 def test_a_field_that_cannot_be_right_is_named() -> None:

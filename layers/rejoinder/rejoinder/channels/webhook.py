@@ -248,6 +248,7 @@ class WebhookChannel:
             return self._own(name)
         try:
             meant = ConversationId.parse(name)
+            whole = str(meant)
         except ValueError as error:
             raise Malformed(str(error)) from None
         if not self._controls and (meant.channel, meant.account) != ("webhook", self._account):
@@ -255,7 +256,7 @@ class WebhookChannel:
                 f"conversation_id {name[:100]} is of another account; webhook:{self._account} may name its own chats "
                 "alone, unless it has the field controls=all"
             )
-        return str(meant)
+        return whole
 
     def render(self, reply: Reply, to: Message) -> tuple[str, ...]:
         """Write each part as the JSON to POST, without the reply's id.
