@@ -28,7 +28,7 @@ from rejoinder.ports import (
     Transient,
     Turn,
 )
-from rejoinder.protocol.conversation import Message, TurnRecord
+from rejoinder.protocol.conversation import Attachment, Message, TurnRecord
 from rejoinder.protocol.identity import message_id
 from rejoinder.run import run
 
@@ -189,6 +189,11 @@ def test_a_bot_that_ends_its_thread_has_failed(error: BaseException) -> None:
         {"history": (TurnRecord(1, 1, 0, (message("1", "my pin is 4711"),), said="ok"),)},
         {"history": (TurnRecord(1, 1, 0, (message("1", "x"),), said="your pin is 4711"),)},
         {"state": {"pin": "4711"}},
+        {"messages": (replace(message("1", "x"), author_name="Ana 4711"),)},
+        {"messages": (replace(message("1", "x"), author="ana.4711@example.org"),)},
+        {"messages": (replace(message("1", "x"), attachments=(Attachment("file", "F1", "PIN 4711.pdf"),)),)},
+        {"messages": (replace(message("1", "x"), attachments=(Attachment("file", "https://cdn.example/4711"),)),)},
+        {"history": (TurnRecord(1, 1, 0, (replace(message("1", "x"), author_name="4711"),), said="ok"),)},
     ],
 )
 def test_nothing_that_was_written_is_in_a_reason(written: dict[str, Any]) -> None:

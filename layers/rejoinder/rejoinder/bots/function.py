@@ -272,10 +272,14 @@ def reason_of(error: BaseException, turn: Turn) -> str:
 
 
 def without_texts(reason: str, turn: Turn) -> str:
-    """Blank out every word of a reason that stands in a message of the turn, in its history or in the state."""
-    written = [message.text for message in turn.messages]
-    written += [message.text for record in turn.history for message in record.messages]
-    written += [record.said for record in turn.history]
+    """Blank out every word of a reason that stands in a message of the turn, in its history or in the state.
+
+    Of a message with who wrote it, and with what its attachments are called and where they lie.
+    """
+    written = [record.said for record in turn.history]
+    for message in (*turn.messages, *(message for record in turn.history for message in record.messages)):
+        written += [message.text, message.author, message.author_name]
+        written += [text for attachment in message.attachments for text in (attachment.name, attachment.ref)]
     written.append(json.dumps(turn.state, ensure_ascii=False, default=str))
     everything = "\n".join(written).casefold()
     longer = {word for word in re.findall(r"\w+", everything) if len(word) > 3}
