@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from contract.model_speakers import Speaker, Spoken, requests, say
-from contract.test_models import Time, message, turn
+from contract.test_models import NOW_MS, Time, message, turn
 from contract.test_models_newer import Coming, ask
 from loopback import Loopback, serving
 from rejoinder.ports import FETCH_MS, Media, Permanent, Transient, Turn, Unwanted
@@ -129,3 +129,24 @@ def test_a_question_that_is_refused_without_images_too_is_final(speaker: Speaker
     with pytest.raises(Permanent, match="the wrong one"):
         answered(speaker, server.url, with_photo(Sent({"AgACx": PNG})))
     assert len(server.received) == 2
+
+
+def test_a_question_that_never_had_images_is_asked_once(speaker: Speaker, server: Loopback) -> None:
+    """Whatever was refused in it is there the second time, too; each call may cost."""
+    server.answers = [speaker.refusal("wrong")]
+    with pytest.raises(Permanent, match="the wrong one"):
+        answered(speaker, server.url, turn(messages=(message("this?"),)))
+    assert len(server.received) == 1
+
+
+def test_an_image_that_takes_all_of_the_time_leaves_enough_for_the_question(speaker: Speaker, server: Loopback) -> None:
+    """A host that drips is given up at its limit, and a little later."""
+    server.answers = say(speaker, HELLO)
+    time = Time()
+
+    def fetch(attachment: Attachment, *, within_ms: int = FETCH_MS) -> Media:
+        time.now += within_ms + 200
+        raise Transient("its time was over")
+
+    given = with_photo(Sent({}), fetch=fetch, deadline_ms=NOW_MS + 6_000)
+    assert speaker.bot(server.url, clock=time, sleep=time.sleep, images=True)(given) == "Hello."

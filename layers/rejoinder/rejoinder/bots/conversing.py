@@ -40,6 +40,9 @@ outlasted the tries above lasts minutes, and too early an attempt would be one o
 SHORTEST_CALL_MS = 1_000
 """Nothing is asked with less time than this."""
 
+KEPT_FROM_PICTURES_MS = 2 * SHORTEST_CALL_MS
+"""What fetching images leaves of a turn's time: a fetch ends a little after its limit, and a call must fit still."""
+
 EMPTY_TRIES = 2
 """An empty answer is asked for once more, and not again (field case FC-134)."""
 
@@ -103,7 +106,7 @@ def conversing(
     clock = clock or SystemClock()
 
     def reply(turn: Turn) -> str:
-        pictures = Pictures(turn, clock, turn.deadline_ms - DEADLINE_MARGIN_MS - SHORTEST_CALL_MS)
+        pictures = Pictures(turn, clock, turn.deadline_ms - DEADLINE_MARGIN_MS - KEPT_FROM_PICTURES_MS)
 
         def entries(images: bool) -> tuple[Entry, ...]:
             looks = pictures.of(turn.messages) if images else BLIND
