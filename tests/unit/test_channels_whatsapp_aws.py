@@ -1,6 +1,7 @@
 """WhatsApp through AWS: the account's fields, whose number answers, and what is said of a call that fails."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from loopback import Say, closed_port, serving
 from rejoinder import notifications
 from rejoinder.channels import whatsapp_aws
 from rejoinder.ports import (
+    ByPerson,
     Event,
     Ignored,
     Inbound,
@@ -28,6 +30,7 @@ from rejoinder.protocol.identity import message_id
 from rejoinder.run import run
 
 EVENTS = Path(__file__).parents[2] / "events" / "whatsapp_aws"
+WHATSAPP = EVENTS.parent / "whatsapp"
 NOW_MS = 1_790_000_000_000
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:whatsapp-events"
 NUMBER = "arn:aws:social-messaging:eu-central-1:123456789012:phone-number-id/976c72a700aac43eaf573ae050example"
@@ -88,6 +91,23 @@ def test_each_listed_number_answers_what_was_written_to_it() -> None:
 def test_a_number_that_is_not_listed_is_somebody_elses() -> None:
     (event,) = read("another-number")
     assert isinstance(event, Ignored)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        (NUMBER, ByPerson(f"whatsapp_aws:200000000000001:{ANA}", "Card or cash is fine", NOW_MS + 2_000)),
+        (OTHER, Ignored("from a number that is not this account's")),
+    ],
+    ids=["listed", "not listed"],
+)
+def test_a_colleague_in_the_app_silences_the_bot_of_a_listed_number_alone(numbers: str, expected: Event) -> None:
+    """A topic brings what is written from all the numbers of an AWS account."""
+    (entry,) = json.loads(json.loads((WHATSAPP / "echo.json").read_text())["body"])["entry"]
+    ((_, request),) = notifications.read(json.loads((EVENTS / "text.json").read_text()))
+    content = json.loads(request.body) | {"whatsAppWebhookEntry": json.dumps(entry)}
+    echo = replace(request, body=json.dumps(content).encode())
+    assert list(channel(numbers=numbers).parse(echo, NOW_MS)) == [expected]
 
 
 @pytest.mark.parametrize("arns", ["976c72a7", NUMBER + ",", f"{NUMBER},arn:aws:sns:eu-central-1:123456789012:topic"])
