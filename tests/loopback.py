@@ -3,8 +3,8 @@
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
@@ -115,6 +115,26 @@ def serving(*answers: Say) -> Iterator[Loopback]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def talking(talk: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Serve what no server should say: each connection is given to `talk`, and closed behind it. Gives the URL."""
+
+    def one(connection: socket.socket) -> None:
+        with connection, suppress(OSError):  # the other side may leave
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            talk(connection)
+
+    def accept() -> None:
+        with suppress(OSError):  # the block has ended
+            while True:
+                threading.Thread(target=one, args=(listening.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
 
 
 def closed_port() -> str:

@@ -14,9 +14,14 @@ from rejoinder.bots import anthropic, bedrock, openai_compatible
 from rejoinder.ports import Media, Turn
 
 Ended = Literal["whole", "cut", "withheld", "never"]
-Refused = Literal["busy", "overloaded", "broken", "key", "wrong"]
+Refused = Literal["busy", "overloaded", "broken", "key", "unproven", "wrong"]
 
 KEY = "sk-between-us"
+
+STATUSES: dict[Refused, int] = {
+    "busy": 429, "overloaded": 529, "broken": 500, "key": 401, "unproven": 403, "wrong": 400,
+}  # fmt: skip
+"""Of the refusals of the two that speak plain HTTP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +71,8 @@ class Speaker(Protocol):
     def fails_after(self, text: str) -> bytes:
         """An answer that ends in an error of the server's."""
 
-    def refusal(self, refused: Refused) -> Say:
-        """What is no answer."""
+    def refusal(self, refused: Refused, said: str = "") -> Say:
+        """What is no answer, and what it says."""
 
     def heard(self, body: bytes) -> Heard:
         """Read a request."""
@@ -137,9 +142,9 @@ class ChatCompletions:
     def fails_after(self, text: str) -> bytes:
         return sse([("", self.chunk({"content": text}, None)), ("", {"error": {"message": "worker died"}})])
 
-    def refusal(self, refused_how: Refused) -> Say:
-        status = {"busy": 429, "overloaded": 529, "broken": 500, "key": 401, "wrong": 400}[refused_how]
-        return refused(status, {"error": {"message": f"the {refused_how} one", "type": "some_error"}})
+    def refusal(self, refused_how: Refused, said: str = "") -> Say:
+        error = {"message": said or f"the {refused_how} one", "type": "some_error"}
+        return refused(STATUSES[refused_how], {"error": error})
 
     def heard(self, body: bytes) -> Heard:
         request = json.loads(body)
@@ -205,9 +210,9 @@ class Messages:
         error = {"type": "error", "error": {"type": "overloaded_error", "message": "worker died"}}
         return sse([*begun[:2], ("error", error)])
 
-    def refusal(self, refused_how: Refused) -> Say:
-        status = {"busy": 429, "overloaded": 529, "broken": 500, "key": 401, "wrong": 400}[refused_how]
-        return refused(status, {"type": "error", "error": {"type": "some_error", "message": f"the {refused_how} one"}})
+    def refusal(self, refused_how: Refused, said: str = "") -> Say:
+        error = {"type": "some_error", "message": said or f"the {refused_how} one"}
+        return refused(STATUSES[refused_how], {"type": "error", "error": error})
 
     def heard(self, body: bytes) -> Heard:
         request = json.loads(body)
@@ -267,16 +272,17 @@ class Converse:
     def fails_after(self, text: str) -> bytes:
         return self.delta(0, {"text": text}) + eventstream.exception("modelStreamErrorException", "worker died")
 
-    def refusal(self, refused_how: Refused) -> Say:
+    def refusal(self, refused_how: Refused, said: str = "") -> Say:
         status, code = {
             "busy": (429, "ThrottlingException"),
             "overloaded": (503, "ServiceUnavailableException"),
             "broken": (500, "InternalServerException"),
             "key": (403, "AccessDeniedException"),
+            "unproven": (403, "InvalidSignatureException"),
             "wrong": (400, "ValidationException"),
         }[refused_how]
-        said = json.dumps({"message": f"the {refused_how} one"}).encode()
-        return Say(status, said, {"Content-Type": "application/json", "x-amzn-ErrorType": code})
+        body = json.dumps({"message": said or f"the {refused_how} one"}).encode()
+        return Say(status, body, {"Content-Type": "application/json", "x-amzn-ErrorType": code})
 
     def heard(self, body: bytes) -> Heard:
         request = json.loads(body)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from contract.model_speakers import KEY, SPEAKERS, Asked, Refused, Speaker, Spoken, requests, say, streamed
+from contract.model_speakers import KEY, SPEAKERS, Asked, Refused, Speaker, Spoken, requests, say, sse, streamed
 from loopback import Say, closed_port, serving
 from rejoinder.bots import bedrock
 from rejoinder.bots.conversing import CUT_MARK, LATER_MS, PAUSES_MS, conversing
@@ -210,10 +210,30 @@ def test_no_call_is_made_without_time_for_it(speaker: Speaker, ask: Ask) -> None
 def test_what_no_second_try_can_mend_has_none(
     speaker: Speaker, ask: Ask, refused: Refused, kind: type[Exception], ours: bool
 ) -> None:
-    with serving(speaker.refusal(refused)) as server, pytest.raises(kind, match=f"the {refused} one") as raised:
+    refusal = speaker.refusal(refused, "that is wrong")
+    with serving(refusal) as server, pytest.raises(kind, match=r"that is wrong|check the key") as raised:
         ask(server.url)
     assert len(server.received) == 1
     assert getattr(raised.value, "ours", False) is ours
+
+
+@pytest.mark.parametrize("name", ["openai_compatible", "anthropic"])
+def test_what_a_server_says_of_its_fault_is_told_without_the_key_that_it_repeats(name: str, time: Time) -> None:
+    speaker = SPEAKERS[name]
+    said = f"no model for {KEY} here"
+    for answer in (speaker.refusal("wrong", said), streamed(speaker, sse([("", {"error": {"message": said}})]))):
+        with serving(answer) as server, pytest.raises((Permanent, Transient), match="no model for … here") as raised:
+            speaker.bot(server.url, clock=time, sleep=time.sleep)(turn())
+        assert KEY not in str(raised.value)
+
+
+def test_a_refusal_of_the_proof_is_not_quoted_at_all(speaker: Speaker, ask: Ask) -> None:
+    """Servers repeat it there, also with stars in its middle; AWS, with the session token."""
+    refusal = speaker.refusal("unproven", "sk-b*****n-us is wrong")
+    with serving(refusal) as server, pytest.raises(Transient, match=r"check the (key|credentials)") as raised:
+        ask(server.url)
+    assert raised.value.ours
+    assert "sk-b" not in str(raised.value)
 
 
 def test_a_server_that_is_not_there_is_transient(ask: Ask) -> None:

@@ -1,6 +1,7 @@
 """Where a file may be got from, who sees credentials, what bytes are called; and what is special of each platform."""
 
 import json
+import socket
 import string
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from loopback import Say, serving
 from rejoinder.channels import open_channel
 from rejoinder.channels.fetching import INNER, Reach, begun, media_of
-from rejoinder.ports import PICTURES, Media, Permanent, Transient
+from rejoinder.ports import MAX_MEDIA_BYTES, PICTURES, Media, Permanent, Transient
 from rejoinder.protocol.conversation import Attachment, Message
 from rejoinder.protocol.identity import message_id
 from rejoinder.run import run
@@ -64,6 +65,7 @@ REACH = Reach("https://api.example.org:8443/v1", ("slack.com",))
         "https://xn--bcher-kva.example/p",
         "https://a_b.example.com/p",
         "https://cdn.example.com./p",
+        "https://cdn.example.com:65535/p",
         "https://api.example.org:8443/other",
     ],
 )
@@ -102,6 +104,10 @@ def test_public_addresses_are_asked(url: str) -> None:
         "https://cdn.example.com /p",
         "https://cdn.example.com\n.evil.example/p",
         "https://cdn.example.com:port/p",
+        "https://cdn.example.com:/p",
+        "https://cdn.example.com:0/p",
+        "https://cdn.example.com:65536/p",
+        "https://cdn.example.com:99999/p",
         "https://ⓔxample.com/p",
         "https://api.example.org.evil/../p\n",
         "http://api.example.org:8443/v1",
@@ -175,13 +181,69 @@ def test_an_account_without_an_address_of_its_own_owns_none() -> None:
     assert not Reach("").shows("")
 
 
-def test_nothing_that_a_sender_has_written_is_in_a_reason() -> None:
+@pytest.mark.parametrize("within_ms", [700, 5_000])
+def test_what_is_left_of_a_fetch_bounds_each_of_its_exchanges(within_ms: int) -> None:
+    limits = begun(PHOTO, within_ms, Reach()).limits(1_000)
+    assert 0 < limits.total_ms <= within_ms
+    assert (limits.connect_ms, limits.read_ms) == (min(2_000, limits.total_ms), min(10_000, limits.total_ms))
+    assert limits.max_bytes == 1_000
+
+
+def test_the_longest_fetch_has_the_usual_bounds_on_connecting_and_silence() -> None:
+    limits = begun(PHOTO, 60_000, Reach()).limits()
+    assert (limits.connect_ms, limits.read_ms, limits.max_bytes) == (2_000, 10_000, MAX_MEDIA_BYTES)
+
+
+def test_a_fetch_ends_at_its_time_wherever_it_is() -> None:
+    """Each redirect has what is left, and the last has nothing."""
+    again = Say(302, headers={"Location": "/again"}, after_s=0.04)
+    with serving(again) as api, pytest.raises(Transient, match=r"time was over|total_ms"):
+        begun(PHOTO, 60, Reach(api.url)).file(api.url)
+    assert len(api.received) <= 2
+    with pytest.raises(Transient, match="time was over"):
+        begun(PHOTO, 0, Reach()).limits()
+
+
+def test_nothing_that_a_sender_has_written_is_in_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(*_: Any, **__: Any) -> Any:
+        raise socket.gaierror
+
+    monkeypatch.setattr(socket, "getaddrinfo", nowhere)
+    reach = Reach("https://api.example.org:8443", ("slack.com",))
+    for url, called in (
+        ("https://pin-4711.example.com/x", "its host"),
+        ("https://pin-4711.slack.com/x", "slack.com"),
+        ("https://api.example.org:8443/4711", "api.example.org:8443"),
+    ):
+        with pytest.raises(Transient, match=f"^image: {called}: NameResolutionError") as raised:
+            begun(PHOTO, 1_000, reach).file(url)
+        assert "4711" not in str(raised.value)
     with pytest.raises(Permanent) as forbidden:
         begun(PHOTO, 1_000, Reach()).file("https://my-pin-is-4711/x")
     assert "4711" not in str(forbidden.value)
-    with pytest.raises(Permanent) as raised:
+    with pytest.raises(Permanent) as too_large:
         begun(Attachment("my pin is 4711", "x", size_bytes=99_999_999), 1_000, Reach())
-    assert str(raised.value).startswith("attachment: it has 99999999 bytes")
+    assert str(too_large.value).startswith("attachment: it has 99999999 bytes")
+
+
+def test_where_a_redirect_leads_is_not_told() -> None:
+    """Nobody has checked it, and it may be as long as a header."""
+    away = Say(302, headers={"Location": f"https://my pin is 4711{'z' * 20_000}"})
+    with serving(*[Say(302, headers={"Location": "/again"})] * 3, away) as api, pytest.raises(Permanent) as raised:
+        begun(PHOTO, 10_000, Reach(api.url)).file(api.url)
+    assert str(raised.value) == "image: more than 3 redirects"
+
+
+@pytest.mark.parametrize("credentials", [{}, {"authorization": "Bearer hush\n"}])
+def test_only_a_token_that_cannot_be_sent_is_our_fault_and_never_an_address(credentials: dict[str, str]) -> None:
+    """A stranger who sends an address must not raise the alarm."""
+    url = f"http://{'x' * 64}.example.com"
+    with serving() as api, pytest.raises((Permanent, Transient)) as raised:
+        begun(PHOTO, 1_000, Reach(api.url if credentials else url)).file(
+            api.url if credentials else url, "", credentials
+        )
+    assert getattr(raised.value, "ours", False) is bool(credentials)
+    assert isinstance(raised.value, Permanent) is not bool(credentials)
 
 
 # --- platforms --------------------------------------------------------------------------------------------------------
@@ -199,6 +261,14 @@ def ask(name: str, fields: dict[str, str], url: str, address: str = "x", attachm
     of = Message(message_id("1"), "1", "ana", 0, 0, attachments=(attachment,), address=address)
     channel = open_channel(name, "default", {"api_url": url, **fields})
     return run(channel.fetch(attachment, of, 10_000))
+
+
+def test_a_size_that_telegram_names_is_enough_to_refuse() -> None:
+    """A Bot API server of one's own has files of 2 GB (Telegram Bot API, "Using a Local Bot API Server")."""
+    where = answer(ok=True, result={"file_id": "F1", "file_path": "photos/1.jpg", "file_size": 99_999_999})
+    with serving(where) as api, pytest.raises(Permanent, match="99999999 bytes"):
+        ask("telegram", {"token": TOKEN, "secret": "s"}, api.url)
+    assert len(api.received) == 1
 
 
 def test_a_bot_api_server_of_ones_own_that_keeps_files_on_its_disk_is_told_apart() -> None:

@@ -53,6 +53,27 @@ def sent(api: Loopback, *parts: Part) -> list[tuple[str, dict[str, Any]]]:
     return [(request.path.rpartition("/")[2], json.loads(request.body)) for request in api.received]
 
 
+# --- what is told of a refusal ----------------------------------------------------------------------------------------
+
+
+def test_what_telegram_quotes_of_a_reply_is_not_told() -> None:
+    said = 'can\'t parse entities: Unsupported start tag "ana" at byte offset 3, and "ben" at 9'
+    with serving(refusal(said)) as api, pytest.raises(Permanent) as raised:
+        sent(api, Raw({"method": "sendMessage", "text": "hi ana and ben"}))
+    assert str(raised.value).startswith(
+        "Telegram answered sendMessage with 400: Bad Request: can't parse entities: Uns"
+    )
+    assert "ana" not in str(raised.value)
+    assert "ben" not in str(raised.value)
+
+
+def test_the_token_stands_in_no_reason_whatever_a_server_says() -> None:
+    said = Say(401, b'{"ok": false, "error_code": 401, "description": "Unauthorized: 123456:ABC-def"}')
+    with serving(said) as api, pytest.raises(Transient, match="Unauthorized: …") as raised:
+        sent(api, Text("hi"))
+    assert "ABC-def" not in str(raised.value)
+
+
 # --- markup -----------------------------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,7 @@
 Whether a POST can have reached the other side is observed, not guessed from an exception's class: the body notes when
 it is asked for its bytes. A failure before that is `Transient`, one after it is `UnknownOutcome`. A GET changes nothing
 there, so that its failures are all `Transient`. Nothing is retried and no redirect is followed here. A reason names the
-host and never the path: some APIs put their token there.
+host and never the path: some APIs put their token there. What a stranger has named is not called by its host either.
 """
 
 import http.client
@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from urllib3 import BaseHTTPResponse, PoolManager, Timeout
 from urllib3.exceptions import HTTPError
 
+from rejoinder.connecting import ending_at, pool
 from rejoinder.ports import Permanent, Transient, UnknownOutcome
 from rejoinder.protocol.timing import LONGEST_SEND_MS
 
@@ -26,6 +27,16 @@ IDLE_S = 4.0
 written to a dead one is in doubt."""
 
 CHUNK_BYTES = 65_536
+
+PIECE_BYTES = 16_384
+"""What of a body is sent at once: a record of TLS (RFC 8446, 5.1), which one time-out of the socket is for."""
+
+MAX_LENGTH_DIGITS = 18
+"""Of a header that is read as a number: Python refuses over 4,300 digits with a ValueError ("Integer string conversion
+length limitation")."""
+
+MAX_QUOTED_LENGTH = 200
+"""How much of what a server says about its own fault is passed on."""
 
 MAX_RETRY_AFTER_MS = 24 * 3600 * 1000
 """Nobody is asked to wait longer, whatever a header says."""
@@ -36,9 +47,10 @@ class Limits:
     """How long an exchange may take, and how much may come back.
 
     Attributes:
-        connect_ms: until the connection stands.
+        connect_ms: each for the name, for the connection to one of its addresses, for its handshake, and for each piece
+            that is sent.
         read_ms: the longest silence of the other side.
-        total_ms: until the answer is complete; checked between the pieces in which it comes.
+        total_ms: until the answer is complete, from the look-up of the name on, however slowly anything comes.
         max_bytes: the longest answer that is read.
     """
 
@@ -73,11 +85,11 @@ class Streamed:
     """An answer whose body is still coming.
 
     Attributes:
-        host: for reasons.
+        name: what the other side is called in reasons.
         headers: names in lower case.
     """
 
-    host: str
+    name: str
     status: int
     headers: Mapping[str, str]
     _response: BaseHTTPResponse = field(repr=False)
@@ -94,9 +106,7 @@ class Streamed:
         while chunk := self._next():
             taken += len(chunk)
             if taken > self._limits.max_bytes:
-                raise TooLong(f"{self.host}: the answer is over {self._limits.max_bytes} bytes")
-            if time.monotonic() > self._until:
-                raise UnknownOutcome(f"{self.host}: the answer was not complete after {self._limits.total_ms} ms")
+                raise TooLong(f"{self.name}: the answer is over {self._limits.max_bytes} bytes")
             yield chunk
 
     def lines(self) -> Iterator[bytes]:
@@ -117,7 +127,9 @@ class Streamed:
         try:
             return self._response.read1(CHUNK_BYTES)
         except (HTTPError, http.client.HTTPException, OSError, ValueError) as error:
-            raise UnknownOutcome(f"{self.host}: the answer was cut off ({type(error).__name__})") from None
+            if time.monotonic() >= self._until:
+                raise UnknownOutcome(f"{self.name}: {_late(self._limits)}") from None
+            raise UnknownOutcome(f"{self.name}: the answer was cut off ({type(error).__name__})") from None
 
 
 def post(url: str, body: bytes, headers: Mapping[str, str], limits: Limits = USUAL) -> Answer:
@@ -140,21 +152,29 @@ def stream(
         Transient: certainly not sent.
         UnknownOutcome: may have been received.
     """
-    return _exchange("POST", url, {**headers, "content-length": str(len(body))}, limits, _NotedBody(body))
+    length = {"content-length": str(len(body))}
+    return _exchange("POST", url, {**headers, **length}, limits, host_of(url), _NotedBody(body))
 
 
-def get(url: str, headers: Mapping[str, str], limits: Limits = USUAL) -> Answer:
+def get(url: str, headers: Mapping[str, str], limits: Limits = USUAL, name: str = "") -> Answer:
     """Make one GET and read the whole answer. One whose header says that it is too long is not read at all.
+
+    Args:
+        url: http(s).
+        headers: names and values.
+        limits: of time and length.
+        name: what the other side is called in reasons, where a stranger has chosen its host; by default its host.
 
     Raises:
         Transient: no answer, or not to its end within the limits.
         Permanent: the answer is longer than `max_bytes`.
     """
+    name = name or host_of(url)
     try:
-        with _exchange("GET", url, headers, limits, None) as streamed:
+        with _exchange("GET", url, headers, limits, name, None) as streamed:
             length = streamed.headers.get("content-length", "")
-            if length.isdecimal() and int(length) > limits.max_bytes:
-                raise Permanent(f"{streamed.host}: the answer has {length} bytes; at most {limits.max_bytes} are read")
+            if length.isdecimal() and (len(length) > MAX_LENGTH_DIGITS or int(length) > limits.max_bytes):
+                raise TooLong(f"{name}: the answer is over {limits.max_bytes} bytes, as its header says")
             return Answer(streamed.status, streamed.headers, b"".join(streamed.chunks()))
     except TooLong as long:
         raise Permanent(str(long)) from None
@@ -164,7 +184,7 @@ def get(url: str, headers: Mapping[str, str], limits: Limits = USUAL) -> Answer:
 
 @contextmanager
 def _exchange(
-    method: str, url: str, headers: Mapping[str, str], limits: Limits, body: "_NotedBody | None"
+    method: str, url: str, headers: Mapping[str, str], limits: Limits, name: str, body: "_NotedBody | None"
 ) -> Iterator[Streamed]:
     """Make one request; leaving the block ends the exchange.
 
@@ -172,28 +192,29 @@ def _exchange(
         Transient: certainly not sent.
         UnknownOutcome: may have been received.
     """
-    host = host_of(url)
     until = time.monotonic() + limits.total_ms / 1000
     try:
-        response = (
-            _connections()
-            .pool()
-            .request(
-                method,
-                url,
-                body=body,
-                headers=headers,
-                timeout=Timeout(connect=limits.connect_ms / 1000, read=limits.read_ms / 1000),
-                retries=False,
-                redirect=False,
-                preload_content=False,
+        with ending_at(until):
+            response = (
+                _connections()
+                .pool()
+                .request(
+                    method,
+                    url,
+                    body=body,
+                    headers=headers,
+                    timeout=Timeout(connect=limits.connect_ms / 1000, read=limits.read_ms / 1000),
+                    retries=False,
+                    redirect=False,
+                    preload_content=False,
+                )
             )
-        )
     except (HTTPError, http.client.HTTPException, OSError, ValueError) as error:
-        raise _translated(error, host, limits, body=body) from None  # the original may quote URL or headers
+        late = time.monotonic() >= until
+        raise _translated(error, name, limits, body=body, late=late) from None  # the original may quote URL or headers
     try:
         lower = {name.lower(): value for name, value in response.headers.items()}
-        yield Streamed(host, response.status, lower, response, limits, until)
+        yield Streamed(name, response.status, lower, response, limits, until)
     finally:
         response.close()
 
@@ -205,6 +226,17 @@ def host_of(url: str) -> str:
         return parts.netloc.rpartition("@")[2] or "URL without a host"
     except ValueError:
         return "URL that cannot be read"
+
+
+def quoted(said: object, secret: str) -> str:
+    """What a server says about its own fault, as it may stand in a log: without the secret, which some repeat.
+
+    Args:
+        said: a text; of anything else nothing is quoted.
+        secret: what it was shown; may be empty.
+    """
+    text = said if isinstance(said, str) else ""
+    return (text.replace(bare, "…") if (bare := secret.strip()) else text)[:MAX_QUOTED_LENGTH]
 
 
 def retry_after_ms(headers: Mapping[str, str], now_ms: int) -> int | None:
@@ -221,16 +253,22 @@ def retry_after_ms(headers: Mapping[str, str], now_ms: int) -> int | None:
 
 
 def _translated(
-    error: Exception, host: str, limits: Limits, *, body: "_NotedBody | None"
+    error: Exception, name: str, limits: Limits, *, body: "_NotedBody | None", late: bool
 ) -> Transient | UnknownOutcome:
-    """Name the failure by what can have happened on the other side."""
-    name = type(error).__name__
+    """Say by the failure what can have happened on the other side."""
+    kind = type(error).__name__
     if body is not None and body.begun:
-        return UnknownOutcome(f"{host}: {name} after the request was written (read_ms {limits.read_ms})")
+        reason = _late(limits) if late else f"{kind} after the request was written (read_ms {limits.read_ms})"
+        return UnknownOutcome(f"{name}: {reason}")
     happened = "no answer came" if body is None else "nothing was sent"
     bounds = f"connect_ms {limits.connect_ms}" + (f", read_ms {limits.read_ms}" if body is None else "")
     # a ValueError is ours: a URL, or a header made of a token, that cannot be sent
-    return Transient(f"{host}: {name}, {happened} ({bounds})", ours=isinstance(error, ValueError))
+    reason = f"{kind}, {happened} ({f'total_ms {limits.total_ms}' if late else bounds})"
+    return Transient(f"{name}: {reason}", ours=isinstance(error, ValueError))
+
+
+def _late(limits: Limits) -> str:
+    return f"the answer was not complete after {limits.total_ms} ms"
 
 
 @dataclass(slots=True)
@@ -243,15 +281,15 @@ class _NotedBody:
     def __iter__(self) -> Iterator[bytes]:
         """Give the bytes once, in pieces: a time-out of a socket is for each, and images make a long body."""
         self.begun = True
-        for at in range(0, len(self.content), CHUNK_BYTES):
-            yield self.content[at : at + CHUNK_BYTES]
+        for at in range(0, len(self.content), PIECE_BYTES):
+            yield self.content[at : at + PIECE_BYTES]
 
 
 class _Connections:
     """The pool, without connections that have lain idle."""
 
     def __init__(self) -> None:
-        self._pool = PoolManager(num_pools=8, maxsize=8)
+        self._pool = pool(8)
         self._used_at = time.time()
 
     def pool(self) -> PoolManager:

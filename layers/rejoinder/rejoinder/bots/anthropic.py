@@ -74,7 +74,8 @@ class Messages:
 
     def ask(self, question: Question, terms: Terms) -> Completion:
         """Make one call."""
-        headers = {"x-api-key": terms.secret(self.api_key), "anthropic-version": VERSION}
+        key = terms.secret(self.api_key)
+        headers = {"x-api-key": key, "anthropic-version": VERSION}
         body = {**self.settings, "messages": messages(question)}
         body |= {"system": question.system} if question.system else {}
         body |= {
@@ -84,7 +85,7 @@ class Messages:
             ]
         } if question.tools else {}  # fmt: skip
         answer = _Answer(terms.usage)
-        for event in events(self.url, body, headers, terms):
+        for event in events(self.url, body, headers, key, terms):
             with well_formed():
                 answer.take(event)
         with well_formed():

@@ -27,9 +27,9 @@ from botocore.parsers import ResponseParserError
 from botocore.session import get_session
 from urllib3.exceptions import HTTPError
 
+from rejoinder import http
 from rejoinder.bots.conversing import Options, conversing
 from rejoinder.bots.model import (
-    MAX_QUOTED_LENGTH,
     Completion,
     Entry,
     Question,
@@ -62,6 +62,10 @@ OURS = frozenset({
     "UnrecognizedClientException", "InvalidSignatureException",
 })  # fmt: skip
 """Refusals of the role, the model's name or the account."""
+
+UNPROVEN = frozenset({"ExpiredTokenException", "UnrecognizedClientException", "InvalidSignatureException"})
+"""Refusals of the proof, of which nothing is quoted: AWS repeats there what it would have signed, session token and all
+(aws/aws-sdk-cpp#17)."""
 
 UNREADABLE = (ResponseParserError, AttributeError, LookupError, TypeError, ValueError)
 """What botocore raises over an answer that is none of the service's."""
@@ -166,7 +170,7 @@ class Converse:
         except (HTTPClientError, HTTPError, ParserError) as error:
             raise UnknownOutcome(f"Bedrock: the answer was cut off ({type(error).__name__})") from None
         except BotoCoreError as error:  # the request cannot be made: a setting of another form
-            raise Permanent(f"Bedrock: {str(error)[:MAX_QUOTED_LENGTH]}") from None
+            raise Permanent(f"Bedrock: {http.quoted(str(error), '')}") from None
         except UNREADABLE as error:
             raise another_form(f"what botocore cannot read ({type(error).__name__})") from None
 
@@ -175,7 +179,8 @@ def _refusal(error: ClientError) -> Fault:
     """Translate a refusal, before the answer or in the middle of it."""
     code = error.response.get("Error", {}).get("Code", "")
     code = code[:1].upper() + code[1:]
-    reason = f"Bedrock answered {code}: {error.response.get('Error', {}).get('Message', '')[:MAX_QUOTED_LENGTH]}"
+    said = http.quoted(error.response.get("Error", {}).get("Message"), "")
+    reason = f"Bedrock answered {code}: {'check the credentials' if code in UNPROVEN else said}"
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code in OURS:
         return Transient(reason, ours=True)

@@ -10,9 +10,6 @@ from typing import Any, Literal, Protocol
 from rejoinder.ports import Media, Transient
 from rejoinder.protocol.unicode import valid, valid_throughout
 
-MAX_QUOTED_LENGTH = 200
-"""How much of what a server says about its own fault is passed on."""
-
 
 @dataclass(frozen=True, slots=True)
 class Entry:

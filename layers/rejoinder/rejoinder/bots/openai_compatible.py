@@ -75,11 +75,12 @@ class ChatCompletions:
 
     def ask(self, question: Question, terms: Terms) -> Completion:
         """Make one call."""
-        headers = {"authorization": f"Bearer {terms.secret(self.api_key)}"} if self.api_key else {}
+        key = terms.secret(self.api_key) if self.api_key else ""
+        headers = {"authorization": f"Bearer {key}"} if key else {}
         body = {**self.settings, "messages": messages(question)}
         body |= {"tools": [described(tool) for tool in question.tools]} if question.tools else {}
         answer = _Answer(terms.usage)
-        for event in events(self.url, body, headers, terms):
+        for event in events(self.url, body, headers, key, terms):
             with well_formed():
                 answer.take(event)
         with well_formed():

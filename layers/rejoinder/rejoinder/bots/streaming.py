@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rejoinder import http
-from rejoinder.bots.model import MAX_QUOTED_LENGTH, Terms, another_form
+from rejoinder.bots.model import Terms, another_form
 from rejoinder.ports import Permanent, Transient
 from rejoinder.system import SystemClock
 
@@ -26,12 +26,23 @@ A redirect is one: whoever follows it with a POST may lose what was asked, and t
 SPENT = frozenset({"insufficient_quota", "billing_error"})
 """Kinds of error that say that the account has no money left, whatever the status is."""
 
+UNPROVEN = frozenset({401, 403})
+"""Refusals of a key, of which nothing is quoted: servers repeat it there, if with stars in its middle
+(continuedev/continue#9634)."""
+
 DONE = b"[DONE]"
 """What chat completions end a stream with; it is no JSON."""
 
 
-def events(url: str, body: object, headers: Mapping[str, str], terms: Terms) -> Iterator[dict[str, Any]]:
+def events(url: str, body: object, headers: Mapping[str, str], key: str, terms: Terms) -> Iterator[dict[str, Any]]:
     """Ask, and give the events of the answer as they come; one that is not streamed is one event.
+
+    Args:
+        url: of the API.
+        body: what is asked.
+        headers: beside those of every call.
+        key: what of the headers is secret, so that it stands in no reason; may be empty.
+        terms: on which it is asked.
 
     Raises:
         Transient: refused for now, or not in the form of such an API.
@@ -46,15 +57,15 @@ def events(url: str, body: object, headers: Mapping[str, str], terms: Terms) -> 
     sent = {"content-type": "application/json", "accept": "text/event-stream", **headers}
     with http.stream(url, json.dumps(body).encode(), sent, limits) as streamed:
         if not 200 <= streamed.status < 300:  # 201, too: some gateways say that to every POST
-            raise _refusal(streamed)
+            raise _refusal(streamed, key)
         if "text/event-stream" not in streamed.headers.get("content-type", ""):
-            yield _object(b"".join(streamed.chunks()))
+            yield _object(b"".join(streamed.chunks()), key)
             return
         for content in _contents(streamed.lines()):
             terms.check()
             if content == DONE:
                 return
-            yield _object(content)
+            yield _object(content, key)
 
 
 def _contents(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -73,7 +84,7 @@ def _contents(lines: Iterable[bytes]) -> Iterator[bytes]:
         yield b"\n".join(pieces)
 
 
-def _object(content: bytes) -> dict[str, Any]:
+def _object(content: bytes, key: str) -> dict[str, Any]:
     try:
         parsed = json.loads(content)
     except (ValueError, RecursionError):
@@ -81,18 +92,22 @@ def _object(content: bytes) -> dict[str, Any]:
     if not isinstance(parsed, dict):
         raise another_form("JSON of another form")
     if parsed.get("error"):
-        said, _ = error_in(parsed)
+        said, _ = error_in(parsed, key)
         raise Transient(f"the model's server failed in mid-answer: {said or 'it does not say why'}")
     return parsed
 
 
-def _refusal(streamed: http.Streamed) -> Permanent | Transient:
+def _refusal(streamed: http.Streamed, key: str) -> Permanent | Transient:
     """Translate a status that is not one of success."""
     try:
-        said, kinds = error_in(json.loads(b"".join(streamed.chunks())))
+        said, kinds = error_in(json.loads(b"".join(streamed.chunks())), key)
     except (ValueError, RecursionError):
         said, kinds = "", frozenset()
-    reason = f"{streamed.host} answered {streamed.status}{': ' if said else ''}{said}"
+    reason = f"{streamed.name} answered {streamed.status}"
+    if streamed.status in UNPROVEN:
+        reason += ": check the key"
+    elif said:
+        reason += f": {said}"
     if streamed.status in OURS or kinds & SPENT:
         return Transient(reason, ours=True)
     if streamed.status in AGAIN or streamed.status >= 500:
@@ -100,11 +115,10 @@ def _refusal(streamed: http.Streamed) -> Permanent | Transient:
     return Permanent(reason)
 
 
-def error_in(content: object) -> tuple[str, frozenset[str]]:
+def error_in(content: object, key: str) -> tuple[str, frozenset[str]]:
     """Find what a server says of its error, and its kinds: `{"error": {"message", "type", "code"}}`, or a mere text."""
     error = content.get("error") if isinstance(content, dict) else None
     if not isinstance(error, dict):
-        return (error[:MAX_QUOTED_LENGTH] if isinstance(error, str) else ""), frozenset()
-    said = error.get("message")
+        return http.quoted(error, key), frozenset()
     kinds = frozenset(kind for kind in (error.get("type"), error.get("code")) if isinstance(kind, str))
-    return (said[:MAX_QUOTED_LENGTH] if isinstance(said, str) else ""), kinds
+    return http.quoted(error.get("message"), key), kinds

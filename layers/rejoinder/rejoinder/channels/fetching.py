@@ -35,10 +35,12 @@ UNKNOWN = "application/octet-stream"
 
 _PUBLIC = re.compile(
     r"https://(?P<host>(?:[a-z0-9_][a-z0-9_-]{0,62}\.)+(?P<last>[a-z][a-z0-9-]{0,62}))\.?"
-    r"(?::[0-9]{1,5})?(?:[/?#].*)?",
+    r"(?::(?P<port>[0-9]{1,5}))?(?:[/?#].*)?",
     re.IGNORECASE | re.ASCII,
 )
 """No user, no IP address in any notation (its last label would begin with a digit), and no name without a dot."""
+
+MAX_PORT = 65_535
 
 INNER = frozenset({"localhost", "local", "localdomain", "internal", "intranet", "lan", "home", "corp", "arpa"})
 """Last labels of names that lead inside (RFC 6761, RFC 6762, ICANN's "internal" and the name collisions before it)."""
@@ -77,13 +79,23 @@ class Reach:
     def holds(self, url: str) -> bool:
         """Whether a file may be got from there."""
         found = _PUBLIC.fullmatch(url)
-        return self._is_own(url) or (found is not None and found["last"].lower() not in INNER)
+        return self._is_own(url) or (
+            found is not None and found["last"].lower() not in INNER and 0 < int(found["port"] or 443) <= MAX_PORT
+        )
 
     def shows(self, url: str) -> bool:
         """Whether who listens there may see the account's credentials."""
+        return self._is_own(url) or bool(self._domain(url))
+
+    def called(self, url: str) -> str:
+        """What the other side is called in a reason: by a name of the account's or the provider's, no stranger's."""
+        return http.host_of(self.own) if self._is_own(url) else self._domain(url) or "its host"
+
+    def _domain(self, url: str) -> str:
+        """The trusted domain that an address belongs to; empty where it belongs to none."""
         found = _PUBLIC.fullmatch(url)
         host = "" if found is None else found["host"].lower()
-        return self._is_own(url) or any(host == domain or host.endswith(f".{domain}") for domain in self.trusted)
+        return next((domain for domain in self.trusted if host == domain or host.endswith(f".{domain}")), "")
 
     def _is_own(self, url: str) -> bool:
         return bool(self.own) and _origin(url) == _origin(self.own)
@@ -165,17 +177,31 @@ class Download:
                     f"{self.kind}: its address is not asked; a file comes by https from a host with a public name"
                 )
             shown = self.reach.shows(url)
-            answer = http.get(url, credentials if shown else {}, self.limits())
+            answer = self._answer(url, credentials if shown else {})
             if answer.status == 200 and answer.body:
                 return media_of(answer.body, said or answer.headers.get("content-type", ""))
             if answer.status not in REDIRECTS:
                 raise self._fault(url, answer, hint if shown else "")
             url = _joined(url, answer.headers.get("location", ""))
-        raise Permanent(f"{self.kind}: more than {MAX_REDIRECTS} redirects, the last by {http.host_of(url)}")
+        raise Permanent(f"{self.kind}: more than {MAX_REDIRECTS} redirects")
+
+    def _answer(self, url: str, credentials: Mapping[str, str]) -> http.Answer:
+        """Ask an address that may be a stranger's: where it makes no sense, nothing of ours is wrong.
+
+        Raises:
+            Permanent: too large, or no address that can be asked.
+            Transient: it may come later.
+        """
+        try:
+            return http.get(url, credentials, self.limits(), f"{self.kind}: {self.reach.called(url)}")
+        except Transient as fault:
+            if fault.ours and not credentials:
+                raise Permanent(f"{self.kind}: its address cannot be asked") from None
+            raise
 
     def _fault(self, url: str, answer: http.Answer, hint: str) -> Fault:
         """Translate an answer that is no file; `hint` where it was asked with credentials."""
-        reason = f"{self.kind}: {http.host_of(url)} answered {answer.status}"
+        reason = f"{self.kind}: {self.reach.called(url)} answered {answer.status}"
         match answer.status:
             case 401 | 403 if hint:
                 return Transient(f"{reason}; check {hint}", ours=True)

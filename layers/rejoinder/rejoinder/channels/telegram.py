@@ -43,6 +43,8 @@ TYPING = http.Limits(connect_ms=500, read_ms=1_000, total_ms=1_500, max_bytes=65
 MAX_CORRECTIONS = 3
 """Of one request: another chat, no markup, no medium."""
 
+_QUOTATION = re.compile('".*"', re.DOTALL)
+
 _TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{1,100}")
 
 
@@ -71,6 +73,7 @@ class TelegramChannel:
     def __init__(self, token: str, secret: str, api_url: str) -> None:
         self._reader = UpdateReader(token.partition(":")[0])
         self._secret = secret
+        self._token = token
         self._api_url = api_url
         self._base_url = f"{api_url}/bot{token}"
         self._files_url = f"{api_url}/file/bot{token}"
@@ -197,7 +200,7 @@ class TelegramChannel:
             content = {}
         if answer.status == 200 and content.get("ok") is True:
             return content.get("result")
-        raise _fault(method, answer.status, content)
+        raise _fault(method, answer.status, content, self._token)
 
 
 class BadRequest(Permanent):
@@ -218,14 +221,17 @@ class Conflict(Permanent):
     """Another way to get updates is in use: a webhook, or somebody else who polls."""
 
 
-def _fault(method: str, http_status: int, content: Mapping[str, Any]) -> Fault:
-    """Translate an answer that is not `ok`. The code in the body counts: a 200 can hold an error."""
+def _fault(method: str, http_status: int, content: Mapping[str, Any], token: str) -> Fault:
+    """Translate an answer that is not `ok`. The code in the body counts: a 200 can hold an error.
+
+    What it says stands in the reason, without what it quotes: markup that cannot be parsed is of the reply's words.
+    """
     code = content.get("error_code")
     status = code if isinstance(code, int) and content.get("ok") is False else http_status
     description = content.get("description")
     reason = f"Telegram answered {method} with {status}"
-    if isinstance(description, str):
-        reason = f"{reason}: {description[:200]}"
+    if said := http.quoted(_QUOTATION.sub('"…"', description) if isinstance(description, str) else "", token):
+        reason += f": {said}"
     match status:
         case 429:
             return Transient(reason, retry_after_ms=_retry_after_ms(content))
