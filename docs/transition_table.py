@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 from rejoinder.ports import Store
-from rejoinder.protocol import amending, pausing, promising, transitions
+from rejoinder.protocol import amending, erasing, pausing, promising, transitions
 
 PAGE = Path(__file__).with_name("protocol.md")
 BEGIN, END = "<!-- transitions: made by `make docs` -->", "<!-- end of transitions -->"
@@ -25,7 +25,7 @@ def found() -> list[tuple[str, Callable[..., object]]]:
     """Every transition, by its name."""
     return [
         (name, value)
-        for module in (transitions, amending, pausing, promising)
+        for module in (transitions, amending, pausing, promising, erasing)
         for name, value in vars(module).items()
         if inspect.isfunction(value) and value.__module__ == module.__name__ and hasattr(Store, name)
     ]

@@ -5,6 +5,7 @@ Whatever is expected here follows from protocol.md.
 
 from dataclasses import replace
 
+from rejoinder.forgetting import forget
 from rejoinder.ports import Store
 from rejoinder.protocol.conversation import (
     Lease,
@@ -22,6 +23,7 @@ from rejoinder.protocol.outcomes import (
     Superseded,
 )
 from rejoinder.run import run
+from rejoinder.system import SystemIds
 from store_suite import (
     ANA,
     DUE,
@@ -228,7 +230,7 @@ def test_whoever_lost_the_lease_changes_nothing(store: Store, given: Given) -> N
 
 def test_a_lease_on_an_erased_row_is_lost(store: Store, given: Given) -> None:
     claimed = given.claimed(ONE)
-    run(store.forget(ANA))
+    run(forget(store, SystemIds(), ANA, DUE + 2 * TIMING.lease_ms))
     assert run(store.commit(ANA, LEASE, claimed, outbox((ONE,)), DUE + 2_000)) == Lost(Row())
     assert run(store.finish(ANA, LEASE)) == Lost(Row())
     assert run(store.read(ANA)) == Row()

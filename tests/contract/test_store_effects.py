@@ -76,7 +76,7 @@ def test_what_was_begun_over_a_doubt_and_withdrawn_is_in_doubt_again(store: Stor
 def test_what_nobody_has_begun_has_no_end(store: Store) -> None:
     assert run(store.end_effect(ANA, KEY, "x", "1", NOW)) == TakenOver(Effect())
     assert run(store.withdraw_effect(ANA, KEY, "x", Effect())) == Withdrawn(Effect(), repeated=True)
-    assert run(store.forget(ANA)) == 0, "asking makes no item"
+    assert run(store.clear(ANA)) == 0, "asking makes no item"
 
 
 def test_effects_do_not_touch_one_another_nor_the_row(store: Store, given: Given) -> None:
@@ -116,9 +116,9 @@ def test_open_effects_are_those_that_nobody_knows_the_end_of(store: Store) -> No
     assert run(store.open_effects("webhook:shop:bob", NOW)) == ()
 
 
-def test_forget_forgets_effects_too(store: Store) -> None:
+def test_clear_deletes_effects_too(store: Store) -> None:
     run(store.begin_effect(ANA, KEY, "book", "x", NOW))
-    assert run(store.forget(ANA)) == 1
+    assert run(store.clear(ANA)) == 1
     assert run(store.end_effect(ANA, KEY, "x", "1", NOW)) == TakenOver(Effect())
 
 

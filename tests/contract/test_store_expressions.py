@@ -15,7 +15,7 @@ from rejoinder.protocol.conversation import Attachment, Lease, Message, Outbox, 
 from rejoinder.protocol.effects import Effect
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.timing import Timing
-from rejoinder.stores.dynamodb import effects, expressions, pausing
+from rejoinder.stores.dynamodb import effects, erasing, expressions, pausing
 from rejoinder.stores.dynamodb.expressions import Write
 from rejoinder.stores.dynamodb.schema import MessageMap, OutboxMap, RowItem, WholeNumber
 from rejoinder.stores.dynamodb.table import Table, connect
@@ -49,6 +49,7 @@ WRITES = [
     pausing.pause(2, 1, TIMING),
     pausing.unpause(),
     pausing.settle(CLAIMED, REPLY, 1, TIMING),
+    erasing.seize("ida", 1, TIMING),
 ]
 """Every transition, with as much to write as its bounds allow."""
 
@@ -92,7 +93,7 @@ def empty_sets(value: Any) -> Iterator[Any]:
 def test_every_transition_is_checked() -> None:
     functions = {
         name
-        for module in (expressions, effects, pausing)
+        for module in (expressions, effects, pausing, erasing)
         for name, each in vars(module).items()
         if getattr(each, "__annotations__", {}).get("return") is Write
     }

@@ -178,7 +178,7 @@ def test_items_that_a_batch_leaves_are_deleted_later(trouble: Trouble) -> None:
 
     events: Any = trouble.connection.client.meta.events
     events.register("after-call.dynamodb.BatchWriteItem", leave_one)
-    assert run(trouble.store.forget(ANA)) == 2
+    assert run(trouble.store.clear(ANA)) == 2
     assert run(trouble.store.texts(ANA, ["k1", "k2"], NOW)) == {}
 
 

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from rejoinder.forgetting import Forgotten, forget
 from rejoinder.ports import Store
 from rejoinder.protocol.conversation import (
     Attachment,
     Held,
+    Lease,
     Outbox,
     Row,
     TurnRecord,
@@ -23,6 +25,7 @@ from rejoinder.protocol.outcomes import (
     Recorded,
 )
 from rejoinder.run import run
+from rejoinder.system import SystemIds
 from store_suite import (
     ANA,
     DAY,
@@ -32,6 +35,7 @@ from store_suite import (
     NOW,
     ONE,
     RECORDED,
+    TIMING,
     TWO,
     Given,
     message,
@@ -95,7 +99,8 @@ def test_conversations_do_not_meet(store: Store, given: Given) -> None:
     longest = "webhook:shop:" + "b" * (512 - len("webhook:shop:"))
     assert isinstance(run(store.record(longest, ONE, NOW)), Recorded), "a message id counts within its conversation"
     assert run(store.read(ANA)) == RECORDED
-    run(store.forget(longest))
+    run(store.clear(longest))
+    run(store.erase(longest, Lease("ida", 1), run(store.seize(longest, "ida", NOW)).row))
     assert run(store.read(ANA)) == RECORDED
 
 
@@ -313,8 +318,9 @@ def test_forget_deletes_everything_of_the_conversation(store: Store, given: Give
     run(store.put_state(ANA, "{}", 1, NOW))
     run(store.put_held(ANA, Held(1, outbox((ONE,)), "in doubt", NOW), NOW))
     run(store.put_state("webhook:shop:bob", "{}", 1, NOW))
-    assert run(store.forget(ANA)) == 34
-    assert run(store.forget(ANA)) == 0
+    later = NOW + TIMING.lease_ms + DAY
+    assert run(forget(store, SystemIds(), ANA, later)) == Forgotten(34)
+    assert run(forget(store, SystemIds(), ANA, later)) == Forgotten(0)
     assert run(store.read(ANA)) == Row()
     assert run(store.texts(ANA, ["k0", "k29"], NOW)) == {}
     assert (run(store.state(ANA, NOW)), run(store.history(ANA, 9, NOW)), run(store.held(ANA, NOW))) == (None, (), ())

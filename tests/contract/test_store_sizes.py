@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rejoinder.ingest import MAX_NAME_LENGTH, cleaned
+from rejoinder.cleaning import MAX_NAME_LENGTH, cleaned
 from rejoinder.ports import Inbound, Transient
 from rejoinder.protocol.conversation import INLINE_BYTES, Message, Outbox, Row, TurnRecord, take_content, take_reply
 from rejoinder.protocol.identity import (

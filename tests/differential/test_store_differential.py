@@ -18,6 +18,7 @@ from pynamodb.connection.base import Connection
 
 from rejoinder.protocol.conversation import Consent, Held, Lease, Message, Outbox, Row, TurnRecord
 from rejoinder.protocol.effects import Effect
+from rejoinder.protocol.erasing import ERASER, Written
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.outcomes import Claimed
 from rejoinder.protocol.timing import Timing
@@ -36,7 +37,7 @@ TIMING = Timing(max_pending=3, max_answered_ids=3)
 NAMES = [f"m{number}" for number in range(9)]
 """Few enough that redeliveries come up, of pending messages and of long answered ones."""
 
-EFFECTS = ("1#a", "1#b")
+EFFECTS = ("01#a", "01#b", "02#a")
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=3)
 CONSENTS = st.sampled_from(["", "", "", "withdrawn", "given", "implied"])
 WHICH = st.sampled_from([0, 0, 0, 0, 0, 1, 2])
@@ -81,7 +82,8 @@ WEIGHTED: list[tuple[int, str, list[st.SearchStrategy[Any]]]] = [
     (2, "settle", [st.booleans(), st.booleans()]),
     (2, "promise", [WHICH]),
     (1, "repeat", []),
-    (1, "forget", []),
+    (1, "seize", [LIKELY]),
+    (2, "erase", [WHICH, LIKELY]),
 ]
 STEPS = st.sampled_from(
     [st.tuples(st.just(name), *arguments) for weight, name, arguments in WEIGHTED for _ in range(weight)]
@@ -265,9 +267,15 @@ class RowSideBySide(SideBySide):
             half = replace(holding.lease, token=holding.lease.token + 1) if mine else replace(holding.lease, owner="x")
             self.both(method, half, self.now_ms)
 
-    def forget(self) -> None:
-        if self.row.answered > 2:
-            self.both("forget")
+    def seize(self, patient: bool) -> None:
+        """Who forgets is given the lease, with whatever is owed: they may also die, and another goes on."""
+        self.take_as(f"{ERASER}{next(self.owners)}", "seize", patient)
+
+    def erase(self, which: int, as_seized: bool) -> None:
+        """Mostly after a while; else as soon as the lease is there."""
+        holding = self.holding(which)
+        if holding is not None and (as_seized or self.row.answered > 2):
+            self.both("erase", holding.lease, self.row if as_seized else holding.claimed)
 
 
 class ItemsSideBySide(SideBySide):
@@ -306,6 +314,26 @@ class ItemsSideBySide(SideBySide):
         self.both("take_held", answered, self.now_ms)
         self.both("tell_sent", answered, self.now_ms)
 
+    @rule(
+        turn=st.none() | st.integers(1, 12),
+        state=st.none() | st.tuples(st.integers(1, 12), TEXTS),
+        reply_id=st.sampled_from(["", "reply"]),
+        held=st.none() | st.integers(1, 12),
+        names=st.lists(st.sampled_from(NAMES[:3]), max_size=2),
+    )
+    def take_back(
+        self, reply_id: str, turn: int | None, state: tuple[int, str] | None, held: int | None, names: list[str]
+    ) -> None:
+        key = None if turn is None else TurnRecord(turn, 1, 0, (Message(message_id("m0"), "m0", "ana", 0, 0),)).key
+        texts = tuple(message_id(name).hex() for name in names)
+        self.both("take_back", Written(reply_id, key, state, held, texts))
+
+    @rule(also=st.integers(0, 9))
+    def clear(self, also: int) -> None:
+        """Seldom, or hardly anything is ever there."""
+        if also == 0:
+            self.both("clear")
+
     @rule(limit=st.integers(0, 5), name=st.sampled_from(NAMES), turns=st.integers(0, 12))
     def look(self, limit: int, name: str, turns: int) -> None:
         """Everything that can be read."""
@@ -340,6 +368,10 @@ class EffectsSideBySide(SideBySide):
     def withdraw(self, key: str, by: str, over: str | None) -> None:
         before = Effect() if over in (None, by) else Effect("book", over, STARTED_MS)
         self.both("withdraw_effect", key, by, before)
+
+    @rule(key=st.sampled_from(EFFECTS))
+    def take_back(self, key: str) -> None:
+        self.both("take_back", Written(effects_of=bytes.fromhex(key.partition("#")[0])))
 
     @rule()
     def look(self) -> None:

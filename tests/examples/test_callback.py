@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deployed_examples import deployed
-from rejoinder.ingest import MAX_TEXT_BYTES
+from rejoinder.cleaning import MAX_TEXT_BYTES
 from rejoinder.ports import Turn
 from rejoinder.protocol.conversation import Message
 from rejoinder.protocol.identity import message_id

@@ -231,6 +231,23 @@ def in_doubt(functions: Functions) -> None:
     assert any(item["item"]["S"].startswith("HELD#") for item in functions.deployment.items())
 
 
+def forgotten(functions: Functions) -> None:
+    """The row goes while the bot is at work; a colleague's words of days ago come later: nothing of either is left."""
+
+    def erase() -> None:
+        functions.at_work = ""  # an operator's own right
+        key = {"conversation_id": {"S": CONVERSATION}, "item": {"S": "ROW"}}
+        functions.deployment.client("dynamodb").delete_item(TableName="conversations", Key=key)
+        functions.at_work = "generate"
+
+    recording_bot.during.append(erase)
+    functions.receives(written("m-forgotten", "hello?"), "recorded")
+    functions.settle()
+    before = len(functions.deployment.items())
+    functions.receives(functions.told(type="operator", text="late", sent_at=time.time() - 10**6), "handled")
+    assert len(functions.deployment.items()) == before
+
+
 def failing(functions: Functions) -> None:
     """The bot fails, and is asked again."""
 
@@ -253,6 +270,7 @@ PATHS: tuple[Callable[[Functions], None], ...] = (
     late_edit,
     effect,
     in_doubt,
+    forgotten,
     failing,
 )
 """Everything that the functions do, one after another in one conversation; a path more is a line more."""

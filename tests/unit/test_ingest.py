@@ -7,9 +7,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fakes import CONVERSATION, START_MS, World, message
-from rejoinder.ingest import CUT_MARKER, MAX_BODY_BYTES, MAX_TEXT_BYTES, bounded
-from rejoinder.ports import Ignored, Inbound, Rejected, Reported, Request, Response, Transient
-from rejoinder.protocol.conversation import Attachment, Row, TurnRecord
+from rejoinder.cleaning import CUT_MARKER, MAX_TEXT_BYTES, bounded
+from rejoinder.ingest import MAX_BODY_BYTES
+from rejoinder.ports import ByPerson, Edited, Ignored, Inbound, Rejected, Reported, Request, Response, Transient
+from rejoinder.protocol.conversation import INLINE_REPLY_BYTES, Attachment, Row, TurnRecord
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.timing import LATE_MS, Timing
 from rejoinder.protocol.unicode import valid
@@ -162,15 +163,32 @@ def test_one_bad_event_does_not_lose_the_others() -> None:
 
 def test_a_report_opens_no_window_and_touches_no_row() -> None:
     world = World()
+    world.write("a")
+    world.settle()
+    row = world.row
+    world.seen.happenings.clear()
     world.channel.reports = [Reported(CONVERSATION, "r1", 0), Reported(CONVERSATION, "r1", 1, failure="131026")]
     assert json.loads(post(world, b"").body) == {"reported": 2}
-    assert world.store.rows == {}
+    assert world.row == row
     assert world.wake_ups.armed == []
     assert run(world.store.texts(CONVERSATION, ["r1-0", "r1-1"], world.clock.ms)) == {"r1-0": "sent"}
     assert [(h.what, h.fields.get("reason")) for h in world.seen.happenings] == [
         ("reported", None),
         ("undelivered", "131026"),
     ]
+
+
+def test_what_comes_late_of_a_conversation_that_was_forgotten_leaves_nothing() -> None:
+    """A report, an edit that is ignored, a colleague's words: none is reason to keep anything under a person's name."""
+    world = World()
+    long = "x" * INLINE_REPLY_BYTES
+    world.channel.reports = [
+        Reported(CONVERSATION, "r1", 0),
+        Edited(Inbound(CONVERSATION, "a", "ana", long), START_MS),
+        ByPerson(CONVERSATION, long, START_MS - 10**9),
+    ]
+    assert json.loads(post(world, b"").body) == {"reported": 1, "ignored": 1, "handled": 1}
+    assert (world.store.rows, world.store.items) == ({}, {})
 
 
 def test_a_channel_may_have_its_own_answer_to_what_was_taken() -> None:

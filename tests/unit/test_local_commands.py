@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from fakes import ManualClock
+from rejoinder.forgetting import Forgotten, InUse
 from rejoinder.local.cli import COMMANDS, main
-from rejoinder.local.terminal import FAILED, NOT_FOUND, OK, USAGE
+from rejoinder.local.forget import forgotten
+from rejoinder.local.sources import DevSource
+from rejoinder.local.terminal import FAILED, NOT_FOUND, OK, USAGE, CommandFailed
 from rejoinder.protocol.conversation import Message
 from rejoinder.protocol.identity import message_id
 from rejoinder.protocol.timing import Timing
@@ -206,6 +209,50 @@ def test_forget_asks_first(
     monkeypatch.setattr("sys.stdin", stdin)
     assert main(["forget", CONVERSATION, "--url", desk.server.url]) == code
     assert desk.ask("GET", f"/conversations/{CONVERSATION}")[0] == left
+
+
+class Held:
+    """A conversation that somebody is at work on: their lease, which they renew, or not."""
+
+    def __init__(self, clock: ManualClock, renewed_until_ms: int) -> None:
+        self.clock, self.renewed_until_ms = clock, renewed_until_ms
+        self.waited_s: list[float] = []
+
+    def forget(self, conversation_id: str) -> Forgotten | InUse:
+        renewed_ms = min(self.clock.ms, self.renewed_until_ms)
+        return InUse(renewed_ms + 3_000) if self.clock.ms < renewed_ms + 3_000 else Forgotten(7)
+
+    def wait(self, seconds: float) -> None:
+        self.waited_s.append(seconds)
+        self.clock.ms += round(seconds * 1_000)
+
+
+def test_forget_waits_for_who_has_died(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = ManualClock()
+    held = Held(clock, clock.ms)
+    assert forgotten(held, CONVERSATION, clock, held.wait) == 7
+    assert held.waited_s == [1.0, 1.0, 1.0]
+    said = capsys.readouterr().err
+    assert said.count(CONVERSATION) == 1
+    assert "waiting for that, at most 3.0 s" in said
+
+
+def test_forget_does_not_wait_for_ever_for_who_lives() -> None:
+    clock = ManualClock()
+    held = Held(clock, clock.ms + 3_600_000)
+    with pytest.raises(CommandFailed, match="nothing was deleted; try again when it is out, or `rejoinder pause`"):
+        forgotten(held, CONVERSATION, clock, held.wait)
+    assert clock.ms - START_MS == 4_000
+
+
+def test_forget_asks_a_desk_that_is_at_work_again(desk: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    desk.write("m-1", "hello")
+    store, now_ms = desk.server.deployment.store, desk.clock.ms
+    run(store.claim(CONVERSATION, "ida", now_ms + 60_000))
+    source = DevSource(desk.server.url)
+    assert source.forget(CONVERSATION) == InUse(now_ms + 60_000 + Timing().lease_ms)
+    desk.clock.ms += 60_000 + Timing().lease_ms
+    assert source.forget(CONVERSATION) == Forgotten(1)
 
 
 def test_inspect_and_forget_in_a_table(

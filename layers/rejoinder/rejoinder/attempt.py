@@ -25,6 +25,7 @@ from rejoinder.protocol.conversation import (
     take_reply,
     with_content,
 )
+from rejoinder.protocol.erasing import Written, gone
 from rejoinder.protocol.identity import reply_id
 from rejoinder.protocol.outcomes import Committed, Lost, Paused, Released, Superseded
 from rejoinder.protocol.pausing import answered_in
@@ -44,10 +45,15 @@ async def attempt(conversation_id: str, row: Row, lease: Lease, deadline_ms: int
     try:
         committed = await generate_and_commit(conversation_id, row, lease, deadline_ms, outside)
     except Transient as fault:
-        return await give_back_unsent(conversation_id, row, lease, fault, outside)
-    if isinstance(committed, Committed):
-        return await deliver(conversation_id, committed.row, lease, outside, fresh=True)
-    return committed.row
+        now = await give_back_unsent(conversation_id, row, lease, fault, outside)
+    else:
+        if isinstance(committed, Committed):
+            return await deliver(conversation_id, committed.row, lease, outside, fresh=True)
+        now = committed.row
+    if gone(now, lease.token, row.pending[-1].id):
+        unsent = reply_id(conversation_id, lease.owner)
+        await outside.store.take_back(conversation_id, Written(texts=(unsent,), effects_of=row.pending[0].id))
+    return now
 
 
 async def generate_and_commit(

@@ -9,6 +9,7 @@ from typing import Literal
 
 from rejoinder.ports import Channel, Outside, Permanent, Store, Transient, UnknownOutcome
 from rejoinder.protocol.conversation import Held, Lease, Outbox, Row, TurnRecord, with_reply
+from rejoinder.protocol.erasing import Written, gone
 from rejoinder.protocol.identity import report_key
 from rejoinder.protocol.outcomes import Lost, Owing
 
@@ -73,7 +74,12 @@ async def deliver(conversation_id: str, row: Row, lease: Lease, outside: Outside
             await outside.store.put_held(conversation_id, held, now_ms)
             outside.observer.happened("held", conversation_id, reason=reason, reply_id=outbox.reply_id)
             if await call_a_person(conversation_id, lease, outbox, outside) is not None:
-                return row  # still in doubt: whoever resumes when the lease has run out comes to the same
+                # still in doubt: whoever resumes when the lease has run out comes to the same
+                now = await outside.store.read(conversation_id)
+                if gone(now, lease.token, outbox.messages[-1].id):
+                    written = Written(outbox.reply_id, held=row.answered, texts=(outbox.reply_id,))
+                    await outside.store.take_back(conversation_id, written)
+                return now
             return await end(conversation_id, row, lease, outbox, "held", outside)
         case Sent(delivery):
             if (again := await call_a_person(conversation_id, lease, outbox, outside)) is not None:
@@ -224,7 +230,10 @@ async def call_later(
 
 
 async def end(conversation_id: str, row: Row, lease: Lease, outbox: Outbox, delivery: str, outside: Outside) -> Row:
-    """Write history and state from the outbox, then finish. A repeat writes neither again."""
+    """Write history and state from the outbox, then finish. A repeat writes neither again.
+
+    Where the conversation was erased meanwhile, all of it is taken back.
+    """
     now_ms = outside.clock.now_ms()
     stored = row.outbox is not None and row.outbox.stored
     turn = TurnRecord(
@@ -246,4 +255,13 @@ async def end(conversation_id: str, row: Row, lease: Lease, outbox: Outbox, deli
         owed_since_ms = finished.row.pending[0].arrived_at_ms
         finished_owing = await outside.store.finish_owing(conversation_id, lease, owed_since_ms)
         return finished_owing.row
+    if gone(finished.row, lease.token, outbox.messages[-1].id):
+        written = Written(
+            outbox.reply_id,
+            turn=turn.key,
+            state=None if outbox.state is None else (turn.answered, outbox.state),
+            held=turn.answered if delivery == "held" else None,
+            texts=(outbox.reply_id,),
+        )
+        await outside.store.take_back(conversation_id, written)
     return finished.row

@@ -6,8 +6,10 @@ between leaves a wake-up for nothing, and the other order a conversation that no
 
 from dataclasses import dataclass, replace
 
+from rejoinder.beside import drop_if_gone, keep_words
 from rejoinder.ports import Clock, Observer, OnResume, Store, Transient, WakeUps
 from rejoinder.protocol.conversation import Outbox, Row, TurnRecord, take_reply, with_reply
+from rejoinder.protocol.erasing import Written
 from rejoinder.protocol.identity import reply_id
 from rejoinder.protocol.outcomes import Handled, Unsettled
 from rejoinder.protocol.pausing import written_before
@@ -93,7 +95,7 @@ class Handover:
         row = settled.row
         up_to = row.answered + len(written_before(row.pending, said_at_ms))
         record = TurnRecord(up_to, row.lease_token, said_at_ms, (), said=said, delivery="handled")
-        await self.store.put_turn(conversation_id, record, self.clock.now_ms())
+        await keep_words(self.store, conversation_id, row, record, self.clock.now_ms())
         self.observer.happened("handled", conversation_id, messages=up_to - row.answered)
         return "handled"
 
@@ -155,6 +157,9 @@ class Handover:
             if isinstance(settled, Handled):
                 self.observer.happened("handled", conversation_id, messages=len(answers))
                 return replace(settled, repeated=False)
+            if content is not None:
+                written = Written(texts=(outbox.reply_id,))
+                await drop_if_gone(self.store, conversation_id, settled.row, written, row.lease_token)
         return settled
 
     async def _has(self, conversation_id: str, outbox: Outbox | None, said: str, said_at_ms: int) -> bool:

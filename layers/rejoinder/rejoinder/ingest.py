@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from rejoinder.beside import drop_if_gone, keep_text
+from rejoinder.cleaning import bounded, cleaned, what_is_oversized
 from rejoinder.handover import LOOKED_BACK, Handover
 from rejoinder.ports import (
     ByPerson,
@@ -30,8 +32,9 @@ from rejoinder.ports import (
     WakeUps,
 )
 from rejoinder.protocol import amending, wakeups
-from rejoinder.protocol.conversation import MAX_CONTENT_BYTES, Attachment, Message, Row, content_of, take_content
-from rejoinder.protocol.identity import MAX_AUTHOR_BYTES, MAX_PROVIDER_ID_BYTES, message_id, report_key
+from rejoinder.protocol.conversation import MAX_CONTENT_BYTES, Message, Row, content_of, take_content
+from rejoinder.protocol.erasing import Written
+from rejoinder.protocol.identity import report_key
 from rejoinder.protocol.outcomes import Amended, Duplicate, Full, Overflowed, Overruled, Recorded, Room
 from rejoinder.protocol.timing import LATE_MS, Timing
 from rejoinder.protocol.unicode import valid
@@ -39,15 +42,8 @@ from rejoinder.protocol.unicode import valid
 MAX_BODY_BYTES = 1_048_576
 """Far above what any channel sends; API Gateway itself would let 10 MB through."""
 
-MAX_TEXT_BYTES = 262_144
-"""A longer text is cut, with a marker: an item of DynamoDB holds 400 KB, and no model reads more. Counted as it is
-stored: in JSON, where a control character takes six."""
-
 RECORD_TRIES = 3
 """A full row may have room again when the refused message is to be counted: then it is recorded after all."""
-
-MAX_NAME_LENGTH = 64
-CUT_MARKER = "\n[…]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +167,8 @@ class Ingest:
             )
             return
         self.observer.happened("reported", report.conversation_id, reply_id=report.reply_id)
-        await self.store.put_text(report.conversation_id, report_key(report.reply_id, report.index), "sent", now_ms)
+        key = report_key(report.reply_id, report.index)
+        await keep_text(self.store, report.conversation_id, key, "sent", now_ms)
 
     async def _one(self, inbound: Inbound, via: str, edited_at_ms: int = 0) -> str:
         """Bring one message to its outcome: `recorded`, `duplicate`, `ignored` or `rejected`."""
@@ -225,6 +222,8 @@ class Ingest:
             if isinstance(row, str):
                 return row
             if self.policy.late_edits == "ignore":
+                if content is not None:
+                    await drop_if_gone(self.store, conversation_id, row, Written(texts=(edit.text_key,)))
                 self.observer.happened("ignored", conversation_id, reason=amending.too_late(row, edit))
                 return "ignored"
             outcome = await self._late(edited, row, edit)
@@ -286,9 +285,14 @@ class Ingest:
             match await self.store.record(conversation_id, message, now_ms):
                 case Recorded(row):
                     self.observer.happened("recorded", conversation_id, received=row.received)
+                    if content is not None and row.received == 1:
+                        # the conversation before this one may have been erased in between, and the text with it
+                        await keep_text(self.store, conversation_id, message.text_key, content, now_ms)
                     await self._guarantee(wakeups.at_cap(conversation_id, row, now_ms, self.timing))
                     return "recorded"
-                case Duplicate():
+                case Duplicate(row):
+                    if content is not None:
+                        await drop_if_gone(self.store, conversation_id, row, Written(texts=(message.text_key,)))
                     self.observer.happened("duplicate", conversation_id, reason="on the row")
                     return "duplicate"
                 case Overruled():
@@ -331,60 +335,3 @@ class Ingest:
             self.observer.happened(
                 "misconfigured" if fault.ours else "guarantee_failed", wake_up.conversation_id, reason=str(fault)
             )
-
-
-def what_is_oversized(inbound: Inbound) -> str | None:
-    """Name an id that is too long (or empty) to be kept on the row, which must fit an item when it is full."""
-    bounds = (
-        ("message id", inbound.provider_id, MAX_PROVIDER_ID_BYTES),
-        ("author", inbound.author, MAX_AUTHOR_BYTES),
-        ("address", inbound.address, MAX_PROVIDER_ID_BYTES),
-    )
-    for name, text, most in bounds:
-        if len(text.encode("utf-8", "surrogatepass")) > most:
-            return f"{name} over {most} bytes"
-    return None if inbound.provider_id else "no message id"
-
-
-def cleaned(inbound: Inbound, via: str, now_ms: int) -> Message:
-    """Make the message that the row can keep: valid Unicode, no NUL, no blank text, bounded lengths."""
-    return Message(
-        id=message_id(inbound.provider_id),
-        provider_id=valid(inbound.provider_id),
-        author=valid(inbound.author),
-        sent_at_ms=now_ms if inbound.sent_at_ms is None else inbound.sent_at_ms,
-        arrived_at_ms=now_ms,
-        sequence=inbound.sequence,
-        text=bounded(valid(inbound.text)),
-        author_name=valid(inbound.author_name)[:MAX_NAME_LENGTH],
-        attachments=tuple(kept(attachment) for attachment in inbound.attachments),
-        via=via,
-        address=valid(inbound.address),
-        consent=inbound.consent,
-    )
-
-
-def kept(attachment: Attachment) -> Attachment:
-    """The attachment with valid Unicode."""
-    return replace(
-        attachment,
-        kind=valid(attachment.kind),
-        ref=valid(attachment.ref),
-        name=valid(attachment.name),
-        mime=valid(attachment.mime),
-    )
-
-
-def bounded(text: str) -> str:
-    """Strip a blank text to nothing, and cut one over `MAX_TEXT_BYTES` with a marker."""
-    if not text.strip():
-        return ""
-    encoded = json.dumps(text, ensure_ascii=False)[1:-1].encode()
-    if len(encoded) <= MAX_TEXT_BYTES:
-        return text
-    cut = encoded[: MAX_TEXT_BYTES - len(json.dumps(CUT_MARKER))].decode("utf-8", "ignore")
-    while True:
-        try:
-            return f"{json.loads(f'"{cut}"')}{CUT_MARKER}"
-        except ValueError:
-            cut = cut[:-1]  # it ends in the midst of an escape: five characters at the most

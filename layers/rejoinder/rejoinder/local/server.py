@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from rejoinder.forgetting import forget
 from rejoinder.ingest import MAX_BODY_BYTES
 from rejoinder.local import releasing
 from rejoinder.local.deployment import Deployment
@@ -17,6 +18,7 @@ from rejoinder.local.playground import Playground
 from rejoinder.local.view import conversation_view
 from rejoinder.ports import Malformed, Request, Response, Unverified
 from rejoinder.run import run
+from rejoinder.system import SystemIds
 
 TURNS_SHOWN = 5
 IDLE_S = 75
@@ -148,8 +150,9 @@ class Handler(BaseHTTPRequestHandler):
             case ["GET", "conversations", conversation_id]:
                 return self._conversation(conversation_id, query)
             case ["DELETE", "conversations", conversation_id]:
-                items = run(self.server.deployment.store.forget(conversation_id))
-                return Response(200, json.dumps({"items": items}))
+                deployment = self.server.deployment
+                answer = run(forget(deployment.store, SystemIds(), conversation_id, deployment.clock.now_ms()))
+                return Response(200, json.dumps(asdict(answer)))
             case ["POST", "conversations", conversation_id, "held", answered]:
                 return self._end_held(conversation_id, answered, body)
             case ["POST", "playground", action]:

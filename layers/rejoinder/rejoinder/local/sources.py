@@ -4,6 +4,7 @@ import os
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rejoinder.forgetting import Forgotten, InUse, forget
 from rejoinder.local import devserver, releasing
 from rejoinder.local.flags import named, settings_of, table_name
 from rejoinder.local.terminal import NOT_FOUND, USAGE, CommandFailed, say
@@ -14,7 +15,7 @@ from rejoinder.protocol.identity import ConversationId
 from rejoinder.protocol.timing import Timing
 from rejoinder.run import run
 from rejoinder.settings import Settings
-from rejoinder.system import SystemClock
+from rejoinder.system import SystemClock, SystemIds
 
 if TYPE_CHECKING:
     from rejoinder.wiring import Clients
@@ -29,8 +30,8 @@ class Source(Protocol):
     def view(self, conversation_id: str, *, turns: int, texts: bool) -> dict[str, Any] | None:
         """Describe a conversation (`view.conversation_view`); None where there is none."""
 
-    def forget(self, conversation_id: str) -> int:
-        """Delete a conversation; answers how many items there were."""
+    def forget(self, conversation_id: str) -> Forgotten | InUse:
+        """Delete a conversation, if nobody is at work on it."""
 
     def drop_held(self, conversation_id: str, answered: int) -> dict[str, Any]:
         """Drop a held reply; answers `releasing.Ended` as JSON."""
@@ -67,10 +68,10 @@ class TableSource:
 
         return table_failed(self._name, fault, left)
 
-    def forget(self, conversation_id: str) -> int:
+    def forget(self, conversation_id: str) -> Forgotten | InUse:
         """Delete every item of it."""
         try:
-            return run(self._store.forget(conversation_id))
+            return run(forget(self._store, SystemIds(), conversation_id, SystemClock().now_ms()))
         except Transient as fault:
             raise self._failed(fault, "; some items may be left, try again") from None
 
@@ -112,11 +113,11 @@ class DevSource:
                 return None
             raise
 
-    def forget(self, conversation_id: str) -> int:
+    def forget(self, conversation_id: str) -> Forgotten | InUse:
         """Ask to delete it."""
         with devserver.ask(self._url, "DELETE", devserver.conversation_path(conversation_id)) as response:
-            items: int = devserver.read_json(response)["items"]
-            return items
+            told: dict[str, Any] = devserver.read_json(response)
+            return Forgotten(**told) if "items" in told else InUse(**told)
 
     def drop_held(self, conversation_id: str, answered: int) -> dict[str, Any]:
         """Ask to drop it."""
@@ -172,7 +173,9 @@ def open_source(args: Namespace, *, timed: bool = False) -> Source:
 
     clients = Clients()
     name = given or stack_output(clients, args.stack, TABLE)
-    store = DynamoDBStore(Table(name, clients.dynamodb), Timing())  # it reads and deletes: no setting is for that
+    store = DynamoDBStore(
+        Table(name, clients.dynamodb), Timing()
+    )  # of the settings only the lease's length, for `forget`, matters
     return TableSource(name, store, (deployment_settings(args, clients) if timed else Settings()).per_account)
 
 

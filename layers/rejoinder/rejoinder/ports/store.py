@@ -5,12 +5,14 @@ from typing import Protocol
 
 from rejoinder.protocol.conversation import Held, Lease, Message, Outbox, Row, TurnRecord
 from rejoinder.protocol.effects import Begun, Doubtful, Effect, Ended, Happened, TakenOver, UnderWay, Withdrawn
+from rejoinder.protocol.erasing import Written
 from rejoinder.protocol.outcomes import (
     Amended,
     Claimed,
     Committed,
     Continued,
     Duplicate,
+    Erased,
     Finished,
     Full,
     Halted,
@@ -30,6 +32,7 @@ from rejoinder.protocol.outcomes import (
     Superseded,
     Unamended,
     Undelivered,
+    Unerased,
     Unpromised,
     Unsettled,
 )
@@ -170,5 +173,14 @@ class Store(Protocol):
         The oldest first, and of more than `limit` only those; what it reads is bounded by that, too.
         """
 
-    async def forget(self, conversation_id: str) -> int:
-        """Delete every item of the conversation; answers how many there were."""
+    async def seize(self, conversation_id: str, owner: str, now_ms: int) -> Claimed | HeldByAnother:
+        """See `erasing.seize`."""
+
+    async def clear(self, conversation_id: str) -> int:
+        """Delete every item of the conversation but its row; answers how many there were."""
+
+    async def erase(self, conversation_id: str, lease: Lease, seized: Row) -> Erased | Unerased:
+        """See `erasing.erase`; `seized` is the row that the caller's `seize` returned."""
+
+    async def take_back(self, conversation_id: str, written: Written) -> None:
+        """Delete what the caller wrote beside a row that is gone, and no state of another watermark."""

@@ -56,7 +56,7 @@ class Room(Answered):
 
 
 class Claimed(Done):
-    """`claim`, `resume`: the lease is mine."""
+    """`claim`, `resume`, `seize`: the lease is mine."""
 
 
 class Committed(Done):
@@ -84,7 +84,7 @@ class NotDue(Answered):
 
 @dataclass(frozen=True, slots=True)
 class Held(Answered):
-    """`claim`, `resume`: another's lease is live."""
+    """`claim`, `resume`, `seize`: another's lease is live."""
 
     until_ms: int
 
@@ -110,6 +110,14 @@ class Handled(Done):
 
 class Unsettled(Answered):
     """`settle`: the row is not as it was read, or a reply is in its outbox. Nothing was changed."""
+
+
+class Erased(Done):
+    """`erase`: nothing of the conversation is left."""
+
+
+class Unerased(Answered):
+    """`erase`: another has taken the lease, or something came since I did."""
 
 
 class Promised(Done):

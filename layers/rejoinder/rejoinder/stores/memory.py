@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from rejoinder.protocol import amending, effects, pausing, promising, transitions
+from rejoinder.protocol import amending, effects, erasing, pausing, promising, transitions
 from rejoinder.protocol.conversation import (
     Held,
     Lease,
@@ -26,6 +26,7 @@ from rejoinder.protocol.effects import (
     UnderWay,
     Withdrawn,
 )
+from rejoinder.protocol.erasing import Written
 from rejoinder.protocol.outcomes import (
     Amended,
     Answered,
@@ -34,6 +35,7 @@ from rejoinder.protocol.outcomes import (
     Continued,
     Done,
     Duplicate,
+    Erased,
     Finished,
     Full,
     Halted,
@@ -53,6 +55,7 @@ from rejoinder.protocol.outcomes import (
     Superseded,
     Unamended,
     Undelivered,
+    Unerased,
     Unpromised,
     Unsettled,
 )
@@ -94,6 +97,8 @@ class MemoryStore:
         outcome = transition(self.rows.get(conversation_id, Row()))
         if isinstance(outcome, Done) and not outcome.repeated:
             self.rows[conversation_id] = outcome.row
+            if isinstance(outcome, Erased):
+                del self.rows[conversation_id]
         return outcome
 
     async def record(
@@ -331,9 +336,36 @@ class MemoryStore:
         ]
         return [conversation_id for _, conversation_id in sorted(owed)[:limit]]
 
-    async def forget(self, conversation_id: str) -> int:
-        """Delete every item of the conversation."""
-        keys = [key for key in self.items if key[0] == conversation_id]
+    async def seize(self, conversation_id: str, owner: str, now_ms: int) -> Claimed | HeldByAnother:
+        """See `erasing.seize`."""
+        return self._apply(conversation_id, lambda row: erasing.seize(row, owner, now_ms, self.timing))
+
+    async def clear(self, conversation_id: str) -> int:
+        """Delete every item of the conversation but its row."""
+        return self._delete(conversation_id, "")
+
+    async def erase(self, conversation_id: str, lease: Lease, seized: Row) -> Erased | Unerased:
+        """See `erasing.erase`."""
+        return self._apply(conversation_id, lambda row: erasing.erase(row, lease, seized))
+
+    async def take_back(self, conversation_id: str, written: Written) -> None:
+        """Delete what was written beside a row that is gone."""
+        state = self.items.get((conversation_id, "STATE"))
+        if state is not None and (state.answered, state.value) == written.state:
+            del self.items[conversation_id, "STATE"]
+        if written.effects_of is not None:
+            self._delete(conversation_id, f"EFFECT#{written.effects_of.hex()}#")
+        turn = self.items.get((conversation_id, f"TURN#{written.turn}"))
+        if turn is not None and isinstance(turn.value, TurnRecord) and turn.value.reply_id == written.reply_id:
+            del self.items[conversation_id, f"TURN#{written.turn}"]
+        held = self.items.get((conversation_id, f"HELD#{written.held or 0:012d}"))
+        if held is not None and isinstance(held.value, Held) and held.value.outbox.reply_id == written.reply_id:
+            del self.items[conversation_id, f"HELD#{written.held:012d}"]
+        for key in written.texts:
+            self.items.pop((conversation_id, f"TEXT#{key}"), None)
+
+    def _delete(self, conversation_id: str, prefix: str) -> int:
+        keys = [key for key in self.items if key[0] == conversation_id and key[1].startswith(prefix)]
         for key in keys:
             del self.items[key]
-        return len(keys) + (self.rows.pop(conversation_id, None) is not None)
+        return len(keys)

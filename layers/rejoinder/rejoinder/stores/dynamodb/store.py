@@ -18,9 +18,11 @@ from rejoinder.protocol.conversation import (
     with_contents,
     with_reply,
 )
+from rejoinder.protocol.erasing import Written
 from rejoinder.protocol.identity import OWED_SHARDS
 from rejoinder.stores.dynamodb.effects import EffectItems
 from rejoinder.stores.dynamodb.schema import (
+    EFFECT_PREFIX,
     HELD_PREFIX,
     OWED_INDEX,
     ROW,
@@ -28,8 +30,11 @@ from rejoinder.stores.dynamodb.schema import (
     STATE,
     TEXT_PREFIX,
     TURN_PREFIX,
+    HeldMap,
     KeptItem,
+    OutboxMap,
     RowItem,
+    TurnMap,
     held_key,
     kept_of,
     row_of,
@@ -193,11 +198,35 @@ class DynamoDBStore(EffectItems):
         oldest_first = merge(*shards, key=lambda item: int(item["owed_since_ms"]["N"]))
         return [item["conversation_id"]["S"] for item in islice(oldest_first, limit)]
 
-    async def forget(self, conversation_id: str) -> int:
-        """Delete every item of the conversation."""
-        keys = [(conversation_id, item[SORT_KEY]["S"]) for item in self.table.query(conversation_id, only_keys=True)]
+    async def clear(self, conversation_id: str) -> int:
+        """Delete every item of the conversation but its row."""
+        sort_keys = [item[SORT_KEY]["S"] for item in self.table.query(conversation_id, only_keys=True)]
+        keys = [(conversation_id, sort_key) for sort_key in sort_keys if sort_key != ROW]
         self.table.delete_all(keys)
         return len(keys)
+
+    async def take_back(self, conversation_id: str, written: Written) -> None:
+        """Delete what was written beside a row that is gone: one by one, since it is a few items, and seldom."""
+        if written.state is not None:
+            answered, state = written.state
+            its: Condition = (KeptItem.answered == answered) & (KeptItem.content == state)
+            self.table.delete(conversation_id, STATE, its)
+        if written.turn is not None:
+            theirs = KeptItem.turn[TurnMap.names["reply_id"][0]]
+            # a person's words have no reply, and an empty id is left out
+            same: Condition = theirs == written.reply_id if written.reply_id else theirs.does_not_exist()
+            self.table.delete(conversation_id, f"{TURN_PREFIX}{written.turn}", same)
+        if written.held is not None:
+            reply = KeptItem.held[HeldMap.names["outbox"][0]][OutboxMap.names["reply_id"][0]]
+            the_same: Condition = reply == written.reply_id
+            self.table.delete(conversation_id, held_key(written.held), the_same)
+        sort_keys = [text_key(key) for key in written.texts]
+        if written.effects_of is not None:
+            starts: Condition = RowItem.item.startswith(f"{EFFECT_PREFIX}{written.effects_of.hex()}#")
+            effects = self.table.query(conversation_id, starts, only_keys=True)
+            sort_keys.extend(item[SORT_KEY]["S"] for item in effects)
+        for sort_key in sort_keys:
+            self.table.take(conversation_id, sort_key)
 
 
 def within(item: KeptItem, now_ms: int) -> bool:

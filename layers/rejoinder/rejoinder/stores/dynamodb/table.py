@@ -11,7 +11,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError  # noqa: A004  # botocore's
 from pynamodb.connection.base import Connection, MetaTable
-from pynamodb.constants import ALL_NEW, UPDATE_ITEM
+from pynamodb.constants import ALL_NEW, DELETE_ITEM, UPDATE_ITEM
 from pynamodb.exceptions import PynamoDBException
 from pynamodb.expressions.condition import Condition
 
@@ -197,6 +197,25 @@ class Table:
         answer = self._call(self.connection.delete_item, self.name, conversation_id, sort_key, return_values=ALL_OLD)
         item: RawItem | None = answer.get("Attributes")
         return item
+
+    def delete(self, conversation_id: str, sort_key: str, condition: Condition) -> Decision:
+        """Delete one item if the condition holds; the one that refuses it is given back.
+
+        Raises:
+            Transient: as `update`.
+        """
+        request = self.connection.get_operation_kwargs(
+            self.name,
+            conversation_id,
+            sort_key,
+            condition=condition,
+            return_values_on_condition_failure=ALL_OLD,
+        )
+        try:
+            self._call(self.connection.dispatch, DELETE_ITEM, request)
+        except ConditionFailed as failed:
+            return Decision(False, failed.item)
+        return Decision(True, None)
 
     def delete_all(self, keys: Sequence[tuple[str, str]]) -> None:
         """Delete items, whether they are there or not. A key must not come twice.

@@ -7,7 +7,7 @@ not, and recognises one's own earlier write whose answer was lost.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rejoinder.protocol import amending, pausing, promising, transitions
+from rejoinder.protocol import amending, erasing, pausing, promising, transitions
 from rejoinder.protocol.conversation import (
     Lease,
     Message,
@@ -22,6 +22,7 @@ from rejoinder.protocol.outcomes import (
     Continued,
     Done,
     Duplicate,
+    Erased,
     Finished,
     Full,
     Halted,
@@ -41,11 +42,13 @@ from rejoinder.protocol.outcomes import (
     Superseded,
     Unamended,
     Undelivered,
+    Unerased,
     Unpromised,
     Unsettled,
 )
 from rejoinder.protocol.outcomes import Held as HeldByAnother
 from rejoinder.protocol.timing import Timing
+from rejoinder.stores.dynamodb import erasing as erasers
 from rejoinder.stores.dynamodb import expressions
 from rejoinder.stores.dynamodb import pausing as people
 from rejoinder.stores.dynamodb.expressions import Write
@@ -53,7 +56,7 @@ from rejoinder.stores.dynamodb.schema import (
     ROW,
     row_of,
 )
-from rejoinder.stores.dynamodb.table import Table
+from rejoinder.stores.dynamodb.table import Decision, Table
 
 
 class StoreDisagrees(RuntimeError):  # noqa: N818  # named by what happened
@@ -76,14 +79,18 @@ class Transitions:
         self, conversation_id: str, write: Write, done: type[D], judge: Callable[[Row], A]
     ) -> D | A:
         """Make one write; `judge`, the pure transition, says why where it does not happen."""
-        decision = self.table.update(conversation_id, ROW, write)
+        return self._judged(conversation_id, write.name, self.table.update(conversation_id, ROW, write), done, judge)
+
+    def _judged[D: Done, A: Answered](
+        self, conversation_id: str, name: str, decision: Decision, done: type[D], judge: Callable[[Row], A]
+    ) -> D | A:
         row = row_of(decision.item)
         if decision.happened:
             return done(row)
         outcome = judge(row)
         if isinstance(outcome, Done) and not outcome.repeated:
             raise StoreDisagrees(
-                f"{write.name} of {conversation_id}: the condition does not hold for a row at received {row.received}, "
+                f"{name} of {conversation_id}: the condition does not hold for a row at received {row.received}, "
                 f"answered {row.answered}, token {row.lease_token}, but the transition does; make the two agree"
             )
         return outcome
@@ -252,3 +259,17 @@ class Transitions:
             Handled,
             lambda row: pausing.settle(row, read, outbox, now_ms, self.timing),
         )
+
+    async def seize(self, conversation_id: str, owner: str, now_ms: int) -> Claimed | HeldByAnother:
+        """See `erasing.seize`."""
+        return self._write(
+            conversation_id,
+            erasers.seize(owner, now_ms, self.timing),
+            Claimed,
+            lambda row: erasing.seize(row, owner, now_ms, self.timing),
+        )
+
+    async def erase(self, conversation_id: str, lease: Lease, seized: Row) -> Erased | Unerased:
+        """See `erasing.erase`."""
+        decision = self.table.delete(conversation_id, ROW, erasers.erased(lease, seized))
+        return self._judged(conversation_id, "ERASE", decision, Erased, lambda row: erasing.erase(row, lease, seized))
