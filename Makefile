@@ -27,7 +27,7 @@ dev: setup ## Serve the bot and its playground on http://127.0.0.1:8765
 	@$(BIN)/rejoinder dev $(ARGS)
 
 test: setup ## Run every test that needs neither Docker nor a browser
-	$(BIN)/python -m pytest -m 'not e2e' -n auto $(ARGS)
+	$(BIN)/python -m pytest -m 'not e2e' -n auto --dist worksteal $(ARGS)
 
 prove: setup ## Explore every interleaving, e.g. make prove BOUND=messages=3,crashes=1
 	@$(BIN)/python -m rejoinder.simulator.prove $(BOUND)

@@ -16,6 +16,11 @@ settings.load_profile("any machine")
 botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, or one process works on it when the others have nothing left to do."""
+    items.sort(key=lambda item: item.get_closest_marker("longest") is None)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say how the field cases stand, where any were played."""
 

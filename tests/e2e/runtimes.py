@@ -74,6 +74,9 @@ def template_with(variables: Mapping[str, str]) -> Path:
     """Write the built template with more environment variables for each function; SAM CLI takes only declared ones."""
     template = yaml.safe_load((BUILD / "template.yaml").read_text())
     template["Globals"]["Function"]["Environment"]["Variables"] |= variables
+    for resource in template["Resources"].values():  # what a function declares itself goes over what all have
+        own = resource.get("Properties", {}).get("Environment", {}).get("Variables", {})
+        own |= {name: variables[name] for name in own.keys() & variables.keys()}
     written = BUILD / "template.local.yaml"
     written.write_text(yaml.safe_dump(template, sort_keys=False))
     return written

@@ -14,6 +14,7 @@ from rejoinder.simulator.stage import Stage
 QUIET = "crashes=0,expiries=0,doubles=0"
 
 
+@pytest.mark.longest
 def test_two_messages_with_a_crash_an_expiry_and_a_doubled_wake_up(capsys: pytest.CaptureFixture[str]) -> None:
     """The bound of CI: a million states, and every promise kept in each of them."""
     result = explore(Bound(messages=2, crashes=1, expiries=1, doubles=1))
