@@ -1,7 +1,7 @@
 """What the contract suite needs to know of a channel: how it proves a request, writes one, and answers a send.
 
 A new channel is one function that returns its `Subject`, here or in a module beside, and one line in
-`test_channels.py`.
+`channel_subjects.py`.
 """
 
 import hashlib

@@ -5,7 +5,7 @@ What ministack cannot do, and where it is covered instead:
 - SAM's HttpApi gets no routes there, so the functions are invoked with the event that API Gateway would send
   (`tests/handlers` runs the same handlers over the stored events of both payload versions).
 - Its Scheduler looks at its schedules each ten seconds, and so is up to ten seconds late; AWS promises the minute. It
-  takes a schedule in the past and a delay over 900 s, which AWS refuses (`tests/contract/test_wakeups.py`).
+  takes a schedule in the past and a delay over 900 s, which AWS refuses (`tests/contract/test_wakeup*.py`).
 - It checks the functions' permissions by their roles, but for `CreateSchedule` it looks at the group `default` alone,
   which the deployment of the tests therefore allows; and it asks nothing of the roles of Scheduler and the queue.
 - A rule of five minutes is not waited for: the sweep is invoked as the rule would, and the rule is looked up.

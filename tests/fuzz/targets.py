@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from contract import channel_suite, meta_subjects, sms_subjects
+from contract.channel_subjects import SUBJECTS, opened
 from contract.channel_suite import EVENTS, NOW_MS, Subject
 from contract.sms_subjects import FormSubject
 from fakes import ManualClock
 from rejoinder import gateway, notifications
-from rejoinder.channels import NAMES, open_channel
 from rejoinder.ingest import Ingest
 from rejoinder.local.deployment import TheseAccounts
 from rejoinder.observe.memory import MemoryObserver
@@ -83,13 +82,6 @@ def stored(*folders: str) -> Iterator[bytes]:
             yield json.dumps(json.loads(path.read_text()), separators=(",", ":")).encode()
 
 
-SUBJECTS: Mapping[str, Subject] = {
-    name: getattr(module, name)()
-    for module in (channel_suite, meta_subjects, sms_subjects)
-    for name in NAMES
-    if hasattr(module, name)
-}
-
 # --- channels ---
 
 
@@ -111,11 +103,6 @@ def through_a_channel(subject: Subject, content: bytes) -> None:
         channel = opened(subject)
         reads_or_refuses(channel, subject.name, request)
         taken(subject.name, request, {f"{subject.name}/{request.via}": channel})
-
-
-def opened(subject: Subject) -> Channel:
-    """Open the account; nothing is ever sent."""
-    return open_channel(subject.name, "default", {**subject.fields, subject.api_field: "http://127.0.0.1:9"})
 
 
 def written(content: bytes) -> Request:

@@ -6,10 +6,7 @@ import pytest
 
 from rejoinder.channels import instagram, messenger
 from rejoinder.channels.meta_messaging import MessagingChannel
-from rejoinder.ports import (
-    Event,
-    Request,
-)
+from rejoinder.ports import Event, Request
 
 NOW_MS = 1_790_000_000_000
 PAGE, ANA = "300000000000001", "400000000000001"

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from contract.channel_suite import NOW_MS, Subject, slack, telegram, webhook
-from contract.meta_subjects import instagram, messenger, whatsapp, whatsapp_aws
-from contract.sms_subjects import sms_aws, twilio
+from contract.channel_subjects import SUBJECTS
+from contract.channel_suite import NOW_MS, Subject, slack, webhook
+from contract.meta_subjects import instagram, messenger, whatsapp
 from fakes import ManualClock, World
 from rejoinder.bots.function import FunctionBot
 from rejoinder.channels import open_channel
@@ -88,8 +88,6 @@ NOT_ONE_MESSAGE: dict[str, dict[str, dict[str, int]]] = {
 OF_PEOPLE = {"handled", "paused", "continued"}
 """Outcomes of what people do past the bot: they make a row, and record no message."""
 
-SUBJECTS = (webhook(), telegram(), whatsapp(), whatsapp_aws(), messenger(), instagram(), twilio(), sms_aws(), slack())
-
 
 @dataclass
 class Account:
@@ -161,7 +159,7 @@ def test_an_edit_replaces_the_message_that_it_is_of(subject: Subject, edit: str)
     ("subject", "case"),
     [
         pytest.param(subject, case, id=f"{subject.name}-{case}")
-        for subject in SUBJECTS
+        for subject in SUBJECTS.values()
         for case in subject.event_names()
     ],
 )

@@ -9,16 +9,7 @@ import pytest
 from rejoinder import gateway
 from rejoinder.channels import instagram
 from rejoinder.channels.meta_messaging_contents import MAX_ATTACHMENTS, UNSUPPORTED
-from rejoinder.ports import (
-    ByPerson,
-    Edited,
-    Event,
-    Ignored,
-    Inbound,
-    Rejected,
-    Reported,
-    Request,
-)
+from rejoinder.ports import ByPerson, Edited, Event, Ignored, Inbound, Rejected, Reported, Request
 from rejoinder.protocol.conversation import Attachment
 from unit.meta_page import ANA, NOW_MS, PAGE, REPLY_ID, channel, each_channel, echo, parse
 

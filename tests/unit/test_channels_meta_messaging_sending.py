@@ -6,18 +6,7 @@ from typing import Any
 import pytest
 
 from loopback import Say, serving
-from rejoinder.ports import (
-    Buttons,
-    File,
-    Image,
-    Part,
-    Permanent,
-    Raw,
-    Reply,
-    Reported,
-    Text,
-    UnknownOutcome,
-)
+from rejoinder.ports import Buttons, File, Image, Part, Permanent, Raw, Reply, Reported, Text, UnknownOutcome
 from rejoinder.protocol.conversation import Message
 from rejoinder.protocol.identity import message_id
 from rejoinder.run import run

@@ -16,16 +16,7 @@ from twilio.request_validator import RequestValidator
 
 from contract.channel_suite import EVENTS
 from rejoinder import gateway
-from rejoinder.ports import (
-    Event,
-    Ignored,
-    Inbound,
-    Malformed,
-    Permanent,
-    Reported,
-    Request,
-    Unverified,
-)
+from rejoinder.ports import Event, Ignored, Inbound, Malformed, Permanent, Reported, Request, Unverified
 from rejoinder.protocol.conversation import Attachment
 from unit.twilio_number import NOW_MS, TOKEN, channel
 

@@ -7,14 +7,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from loopback import Received, Say, serving
-from rejoinder.ports import (
-    File,
-    Image,
-    Raw,
-    Reply,
-    Text,
-    UnknownOutcome,
-)
+from rejoinder.ports import File, Image, Raw, Reply, Text, UnknownOutcome
 from rejoinder.protocol.conversation import Message
 from rejoinder.protocol.identity import message_id
 from rejoinder.run import run

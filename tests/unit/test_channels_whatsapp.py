@@ -8,18 +8,7 @@ from typing import Any
 import pytest
 
 from rejoinder import gateway
-from rejoinder.ports import (
-    ByPerson,
-    Edited,
-    Event,
-    Ignored,
-    Inbound,
-    Malformed,
-    Rejected,
-    Reported,
-    Request,
-    Text,
-)
+from rejoinder.ports import ByPerson, Edited, Event, Ignored, Inbound, Malformed, Rejected, Reported, Request, Text
 from rejoinder.protocol.conversation import Attachment
 from unit.whatsapp_number import ANA, NOW_MS, NUMBER, REPLY_ID, channel, sends
 

@@ -6,15 +6,7 @@ import pytest
 
 from loopback import Say, serving
 from rejoinder.channels.whatsapp_parts import LIST_BUTTON
-from rejoinder.ports import (
-    Buttons,
-    File,
-    Image,
-    Raw,
-    Reply,
-    Text,
-    UnknownOutcome,
-)
+from rejoinder.ports import Buttons, File, Image, Raw, Reply, Text, UnknownOutcome
 from rejoinder.run import run
 from unit.whatsapp_number import ANA, NUMBER, REPLY_ID, channel, sends, to
 

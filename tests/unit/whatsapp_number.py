@@ -4,10 +4,7 @@ import json
 from typing import Any
 
 from rejoinder.channels import whatsapp
-from rejoinder.ports import (
-    Part,
-    Reply,
-)
+from rejoinder.ports import Part, Reply
 from rejoinder.protocol.conversation import Message
 from rejoinder.protocol.identity import message_id
 

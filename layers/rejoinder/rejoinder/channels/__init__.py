@@ -1,7 +1,7 @@
 """The channels. Each is one module with verify, parse and send; only the one that is asked for is imported.
 
-To add one: its module here and its line in `NAMES`, its payloads in `events/<name>/`, its line in the contract suite
-(`tests/contract/test_channels.py`).
+To add one: its module here and its line in `NAMES`, its payloads in `events/<name>/`, its line among the
+subjects of the contract suite (`tests/contract/channel_subjects.py`).
 """
 
 from collections.abc import Mapping
